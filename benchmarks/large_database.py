@@ -267,7 +267,11 @@ class Copier:
         self.connection.execute("COMMIT")
 
     def finish(self) -> None:
-        """Make indexes and triggers again."""
+        """Give runs the figures that their cases were given, and make indexes and triggers again."""
+        self.connection.execute(
+            "UPDATE jobs SET risk = cases.risk, disagreement = cases.disagreement, doubt = cases.doubt "
+            "FROM cases WHERE cases.run_seq = jobs.seq"
+        )
         for _kind, _name, sql in self.later:
             self.connection.execute(sql)
         self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")

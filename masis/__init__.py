@@ -1,5 +1,11 @@
 """MASIS Workbench: audits AI answers against their evidence, for people who must vouch for them.
 
+    found = frame.join(masis.audit(frame, map={"query": "question", "answer": "response", "evidence": "context"}))
+    runs = masis.audit_many(frame, map=masis.suggest(frame).names)   # whole runs; suggest proposes the map
+    claims = masis.runs_to_pandas(runs, of="claims")                  # a row for each claim and its verdict
+    desk = masis.Desk("review.db", reviewer="Ada"); desk.audit(frame); desk.queue()
+    desk.decide("case-7", "reject", reason="unsupported")            # help(masis.Desk.decide) says the rest
+
 The way of the data:
 
     Case (question, evidence, draft answer)
@@ -20,6 +26,7 @@ from __future__ import annotations
 import importlib
 import logging
 from collections.abc import Callable
+from inspect import Signature, signature
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -127,6 +134,10 @@ class _CallablePackage(ModuleType):
     To import a part of a package binds its name, whatever stood there; a class of its own is what Python has for this
     (https://docs.python.org/3/reference/datamodel.html#customizing-module-attribute-access).
     """
+
+    @property
+    def __signature__(self) -> Signature:
+        return signature(__getattr__("audit"))
 
     def __call__(self, *given: Any, **named: Any) -> Any:
         """Audit cases: ``masis.api.batch.audit``."""

@@ -109,10 +109,18 @@ class InputError(MasisError):
 
     @classmethod
     def of_all(cls, errors: Sequence[InputError], *, cure: str, file: str | None = None) -> InputError:
-        """Return one error for several: itself where it is one, else their number and the first five."""
+        """Return one error for several: itself where it is one, else their number and the first five.
+
+        What one of them says in the words of one before it is said once.
+        """
         if len(errors) == 1:
             return errors[0]
-        shown = "; ".join(str(each).rstrip(".") for each in errors[:5])
+        said, parts = set[str](), list[str]()
+        for each in errors[:5]:
+            whole, rest = str(each).rstrip("."), f"{each.problem}. {each.cure}".rstrip(".")
+            parts.append(f"{whole.removesuffix(rest)}the same" if rest in said else whole)
+            said.add(rest)
+        shown = "; ".join(parts)
         return cls(f"{len(errors):,} problems: {shown}{'; and more' if len(errors) > 5 else ''}", cure=cure, file=file)
 
 

@@ -13,7 +13,6 @@ from pydantic import BaseModel
 import masis
 from masis.audit import run_metrics
 from masis.audit.citations import audit_citations
-from masis.audit.context import AuditContext
 from masis.audit.issues import CRITIC_LOOP_TYPE
 from masis.audit.step_events import of_run
 from masis.errors import (
@@ -68,7 +67,6 @@ def test_the_critics_input() -> None:
     critic = ScriptedCritic()
     run(critic=critic, case=CASE.model_copy(update={"reasoning_steps": ("First.", "Then.")}))
     seen = critic.seen[0]
-    assert isinstance(seen, AuditContext)
     assert (seen.answer, seen.query, seen.evidence) == (CASE.answer, CASE.query, CASE.evidence)
     assert (seen.reasoning_steps, seen.iteration_number) == (("First.", "Then."), 1)
 

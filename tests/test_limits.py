@@ -137,7 +137,6 @@ RECORDS = ("http", "http_lines", "page", "command", "audit_command", "mcp", "api
 @pytest.mark.parametrize("door", DOORS)
 def test_every_door_refuses_a_case_over_a_limit_and_names_it(tmp_path: Path, door: str, name: str) -> None:
     refused = getattr(Doors(tmp_path), door)(sized(name, 1))
-    assert refused is not None
     assert f"({name})" in refused
 
 
@@ -145,7 +144,6 @@ def test_every_door_refuses_a_case_over_a_limit_and_names_it(tmp_path: Path, doo
 def test_every_door_refuses_what_is_nested_too_deeply(tmp_path: Path, door: str) -> None:
     doors = Doors(tmp_path)
     refused = getattr(doors, door)(sized("nesting_levels", 2))
-    assert refused is not None
     assert "(nesting_levels)" in refused
 
 

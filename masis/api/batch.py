@@ -11,6 +11,7 @@ import contextvars
 import multiprocessing
 import multiprocessing.connection
 import os
+import re
 import signal
 import threading
 import traceback
@@ -40,6 +41,9 @@ if TYPE_CHECKING:
 
 AUDITS_A_CALL = 4
 """Audits under way for each call that may be: while one reads a reply, another has its call at the provider."""
+
+_FOR_A_SHELL = re.compile(r"--map [^;]*?, in Python ")
+"""The part of a cure that is for the command line alone."""
 
 AHEAD = 4
 """Cases handed out for each process, so that none waits while a slow one is waited for."""
@@ -227,7 +231,8 @@ def _jobs(cases: Iterable[Any], names: FieldMap | None, on_problem: Callable[[in
                     field=f"cases[{number}].id",
                 )
         except InputError as error:
-            on_problem(number, _with_hint(error, given) if hint else error)
+            shown = InputError(error.problem, cure=_FOR_A_SHELL.sub("", error.cure), field=error.field)
+            on_problem(number, _with_hint(shown, given) if hint else shown)
             hint = False
         else:
             yield Job(number, case)

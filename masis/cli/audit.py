@@ -83,7 +83,8 @@ def audit(
     ),
     db: Path | None = shared.DATABASE,
     out: str | None = option(
-        "Also write the runs here, one JSON object a line ('-' for stdout). With --engine ray: the folder for the "
+        "Also write the runs here, one JSON object a line ('-' for stdout); their issues as a table where PATH ends in "
+        ".csv. With --engine ray: the folder for the "
         "Parquet files (docs/scale.md).",
         metavar="PATH",
     ),
@@ -241,7 +242,7 @@ class _AuditJob:
         self.in_processes = self.concurrency > 1 and not self.with_models
         self.worst = WorstAnswers(self.emit, beside_data=self.out == shared.STDIO)
         self.progress = Progress("Auditing", None if self.cases == shared.STDIO else self.cases.stat().st_size)
-        self.errors = ErrorReport()
+        self.errors, self.noted = ErrorReport(), False
         self.workbench = Workbench.open(self.database, self.settings)
 
     def run(self, *, show_traces: bool) -> bool:
@@ -266,7 +267,7 @@ class _AuditJob:
         if self.budget.exhausted:
             say("The limit of --max-cost was reached: the same command with a higher one goes on from here.")
         if self.out and self.out != shared.STDIO:
-            say(f"Runs: {self.out}")
+            say(f"{'Issues' if self.out.suffix.lower() == '.csv' else 'Runs'}: {self.out}")
         say(f"Database: {self.database}")
 
     def _jobs(self, stopping: Callable[[], bool]) -> Iterator[Job]:
@@ -276,6 +277,9 @@ class _AuditJob:
             if stopping() or (self.limit is not None and read >= self.limit):
                 return
             self.errors.add_all(row.problems)
+            if row.notes and not self.noted:
+                self.noted = True
+                say(f"{row.notes[0]} (Said once a file.)")
             if row.case is None:
                 continue
             read += 1
@@ -326,17 +330,26 @@ class _AuditJob:
             if show_traces:
                 say(outcome.trace)
         else:
+            run = outcome or self.workbench.audits.finished(job.case, self.settings)
             if outcome is None:
-                self.summary.skipped += 1
+                self.summary.count_skipped(run)
                 self.summary.skipped_incomplete += self.workbench.audits.failed_before(job.case, self.settings)
             else:
                 self.summary.count(outcome)
-            run = outcome or self.workbench.audits.finished(job.case, self.settings)
             if run is not None and write is not None:
-                write_run(run, write)
+                self._write(run, write)
             if run is not None:
                 self.worst.add(job.case, run, self.workbench.cases.summary(job.case.id))
         self.progress.move(job.end, self.summary.note())
+
+    def _write(self, run: Run, write: BinaryIO) -> None:
+        """Write a run as JSON, or its issues as rows of a table where the file is to be CSV."""
+        if self.out is None or self.out.suffix.lower() != ".csv":
+            write_run(run, write)
+            return
+        from masis.views.tables import runs_to_pandas  # here: it loads pandas, which the command does without
+
+        write.write(runs_to_pandas([run], of="issues").to_csv(index=False, header=write.tell() == 0).encode())
 
     def _stored(self, run: Run) -> Run | Failed:
         try:

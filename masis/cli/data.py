@@ -25,7 +25,7 @@ from masis.datasets.writers.files import whole_file
 from masis.datasets.writers.lines import write_line
 from masis.errors import InputError
 from masis.schema.case import Case
-from masis.schema.reading import FIELDS, columns_in
+from masis.schema.reading import FIELDS, SPLIT, columns_in
 from masis.schema.wording import counted, shortened
 from masis.services import Workbench
 from masis.services.lake import LakeService, is_lake
@@ -187,7 +187,8 @@ def _suggest(path: Path, name: str, save: Path | None, emit: Emit) -> None:
     found = loading.suggest(path)
     emit({"file": name, "format": found.format, "map": found.names})
     if found.format:
-        say(f"{name}: is read as {found.format}, with no option. Look first: masis import {name} --dry-run")
+        option = _as_options(found.names) or "no option"
+        say(f"{name}: is read as {found.format}, with {option}. Look first: masis import {name} --dry-run")
         return
     if found.profile is None:
         keys = ", ".join(found.row)
@@ -198,14 +199,19 @@ def _suggest(path: Path, name: str, save: Path | None, emit: Emit) -> None:
     rows = islice((row for row in read_any(path, None, found.names, name=name) if row.case or row.problems), 2)
     shown = [line for row in rows for line in (*map(str, row.problems), *(_as_read(row.case) if row.case else ()))]
     emit.lines((profile_text(found.profile), *shown))
-    given = " ".join(f"--map {shlex.quote(f'{field}={key}')}" for field, key in found.names.items())
+    given = _as_options(found.names)
     read = {part.partition(".")[0] for key in found.names.values() for part in columns_in(found.row, key)}
     if left := [key for key in found.row if key not in read and key not in FIELDS]:
         say(f"Not mapped: {shortened(', '.join(left), 300)}. An id is named by --map id=KEY, else made of the content.")
     if save is not None:
         save.write_text(profile_text(found.profile), encoding="utf-8")
-        given = f"--map {save}"
+        given = f"--map {save} {_as_options({SPLIT: found.names[SPLIT]} if SPLIT in found.names else {})}".rstrip()
     say(f"Import it: masis import {name} {given}")
+
+
+def _as_options(names: dict[str, str]) -> str:
+    written = {field: json.dumps(key)[1:-1] if field == SPLIT else key for field, key in names.items()}
+    return " ".join(f"--map {shlex.quote(f'{field}={key}')}" for field, key in written.items())
 
 
 def _facts(case: Case) -> Counter[str]:

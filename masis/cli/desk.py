@@ -26,7 +26,7 @@ from masis.services.reviews import OTHER, reasons_for
 from masis.views.headline import headline
 from masis.views.log_entries import entry_number, entry_word
 from masis.views.numbers import score_text
-from masis.views.story import asks_for_a_person
+from masis.views.story import asks_for_a_person, what_failed
 from masis.views.words import STANDING, VERDICT, stands
 
 NOTE = option("Anything else worth recording.", default="", metavar="TEXT")
@@ -95,6 +95,8 @@ def _as_lines(view: CaseView) -> Iterator[str]:
         yield from ("", worst.text, *([worst.others] if worst.others else ()))
         if reasons := asks_for_a_person(view.run):
             yield from ("", "Why a person should look", *(f"  {reason}" for reason in reasons))
+            if failed := what_failed(view.run):
+                yield f"    {failed}"
     yield from ("", "Question", f"  {view.case.query}", "")
     answer = iteration.answer if iteration else view.case.answer or "There is none: an audit drafts one."
     yield "Answer" if view.case.answer is not None else "Answer (drafted by MASIS)"

@@ -26,7 +26,7 @@ from masis.errors import InputError, StoreError
 from masis.observers.log_records import formatter
 from masis.schema.actor import Actor
 from masis.schema.columns import JOINT
-from masis.schema.reading import CHUNK_FIELDS, FIELDS
+from masis.schema.reading import MAPPED
 from masis.schema.review import CaseState
 from masis.schema.run import ReviewTier
 from masis.services import Workbench
@@ -132,7 +132,8 @@ def chosen_reading(
         "Which key or column holds a field, such as answer=response or query=inputs.question (repeat it, also evidence "
         "where several columns hold a chunk each); "
         "'answer=' says that answers are to be drafted, 'id=' that ids are made of the content, 'evidence.id=' that "
-        "[1] means the first chunk. Or a TOML file that names the paths (docs/files.md).",
+        "[1] means the first chunk, 'evidence.split=|' what separates chunks in one text. "
+        "Or a TOML file that names the paths (docs/files.md).",
         "--map",
         metavar="FIELD=KEY|FILE",
     ),
@@ -142,9 +143,9 @@ def chosen_reading(
     files: list[str] = [] if profile_name is None else [profile_name]
     for given in maps:
         field, equals, key = given.partition("=")
-        if not equals or field not in (*FIELDS, *CHUNK_FIELDS):
+        if not equals or field not in MAPPED:
             if not given.endswith(".toml"):
-                near = difflib.get_close_matches(field, (*FIELDS, *CHUNK_FIELDS), n=1)
+                near = difflib.get_close_matches(field, MAPPED, n=1)
                 write = "Write answer=response, or a .toml file."
                 hint = f"Did you mean {near[0]}={key[:40]}?" if near else write
                 raise click.UsageError(f"--map {given[:60]}: names no field of a case. {hint}")

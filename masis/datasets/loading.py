@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import difflib
+import json
 import os
+import re
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from masis.datasets.mapping import Profile, builtin, builtin_names, formats_of, load_profile, read_any
+from masis.datasets.mapping import Profile, builtin, builtin_names, first_rows, formats_of, load_profile, read_any
 from masis.datasets.mapping.columns import likely_choice, profile_of
 from masis.errors import InputError
 from masis.schema.case import Case
-from masis.schema.columns import columns_of, likely_columns, likely_map
+from masis.schema.columns import Column, cited_by_place, columns_of, likely_columns, likely_map
 from masis.schema.frames import rows_of
-from masis.schema.reading import FieldMap
+from masis.schema.reading import SPLIT, FieldMap
+
+ROWS_COMPARED = 1_000
+"""Rows in which a column of ids differs, for it to be proposed."""
 
 
 def read_cases(
@@ -56,7 +63,9 @@ def read_cases(
 class Suggestion(NamedTuple):
     """How rows may be read: the format that they fit, or a field map and a profile; ``row`` is the first of them.
 
-    ``names`` is empty where the rows fit a format, ``format``, or nothing is known of them.
+    ``names`` is empty where the rows fit a format, ``format``, or nothing is known of them; ``evidence.id`` is "" in it
+    where the answer's markers count the chunks instead of naming their ids, and ``evidence.split`` what separates the
+    chunks of an evidence that is one text.
     """
 
     format: str
@@ -72,9 +81,9 @@ def suggest(source: Any) -> Suggestion:
 
     Raises InputError where there is no row that can be read.
     """
-    formats, row = formats_of(Path(source) if isinstance(source, str | os.PathLike) else rows_of(source))
+    formats, row = formats_of(_rows_of(source))
     if formats:
-        return Suggestion(formats[0], {}, None, row)
+        return Suggestion(formats[0], _inside_evidence(row, builtin()[formats[0]]), None, row)
     columns = columns_of(row)
     choice = likely_choice(columns)
     profile = profile_of(choice, columns)
@@ -85,7 +94,43 @@ def suggest(source: Any) -> Suggestion:
         return Suggestion("", {}, None, row)
     chosen = {field: each for field, each in likely_columns(columns).items() if field != "reference"}
     names = likely_map(chosen, columns)
+    if not profile.id and (key := _id_column(source, columns, names)):
+        names["id"] = key
+        profile = profile.model_copy(update={"id": (json.dumps(key),)})
+    names |= _inside_evidence(row, profile)
+    if not names.get("evidence.id", "unknown"):
+        profile = profile.model_copy(update={"chunk": profile.chunk.model_copy(update={"id": ()})})
     return Suggestion("", names, profile, row)
+
+
+def _rows_of(source: Any) -> Any:
+    return Path(source) if isinstance(source, str | os.PathLike) else rows_of(source)
+
+
+_NAME_OF_ID = re.compile(r"(?i:(?:^|[\s_.-])(?:id|nr|no|key|number))$|(?<=[a-z])I[dD]$")
+
+
+def _id_column(source: Any, columns: Iterable[Column], names: FieldMap) -> str:
+    """Return the column whose name ends as one of ids does and which differs in each of the first rows; "" for none."""
+    if isinstance(source, Iterator) or hasattr(source, "read"):
+        return ""  # its rows can't be read twice
+    rows = [row.value for row in islice(first_rows(_rows_of(source)), ROWS_COMPARED) if isinstance(row.value, dict)]
+    free = [each.names[0] for each in columns if len(each.names) == 1 and each.shown not in names.values()]
+    for key in filter(_NAME_OF_ID.search, free) if len(rows) > 1 else ():
+        held = [row.get(key) for row in rows]
+        if all(isinstance(each, str | int) and each != "" for each in held) and len(set(held)) == len(held):
+            return key
+    return ""
+
+
+def _inside_evidence(row: dict[str, Any], profile: Profile) -> dict[str, str]:
+    """Return what a map has to say of a row's evidence: what separates its chunks, that they are cited by place."""
+    for names in ({}, *({SPLIT: between} for between in ("|", "\n\n", "\n"))):
+        read = next(read_any([row], profile, names), None)
+        if read is not None and (case := read.case) is not None and len(case.evidence) > bool(names):
+            by_place = cited_by_place(case.answer or "", (chunk.id for chunk in case.evidence))
+            return names | ({"evidence.id": ""} if by_place else {})
+    return {}
 
 
 def chosen_profile(named: str | os.PathLike[str] | None) -> Profile | None:

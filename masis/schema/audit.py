@@ -12,7 +12,7 @@ from masis.schema.base import Record, Share, Unscored
 from masis.schema.calls import ModelCall
 from masis.schema.case import ClaimVerdict, Evidence, Severity
 from masis.schema.display import OneLine
-from masis.schema.wording import counted
+from masis.schema.wording import counted, shortened
 
 ResolvedBy = Literal["exact", "normalised", "suffix", "position", "source", "given"]
 """How a reference found its evidence: the id to the letter; ignoring case and blanks; a bare number to the one id
@@ -156,7 +156,7 @@ class ReferenceCheck(Record):
     reason: str = ""
 
 
-class ClaimCheck(Record):
+class ClaimCheck(OneLine, Record):
     """The verdict on one claim.
 
     ``support`` is how far the evidence supports it (None where there is nothing to check against), ``confidence`` how
@@ -181,6 +181,10 @@ class ClaimCheck(Record):
     judged_by: str = "offline"
     unscored: Unscored | None = None
     abstained: Literal["language", "instruction", "limits"] | None = None
+
+    def __repr__(self) -> str:
+        of = f" by {', '.join(self.sources[:5])}" if self.sources else ""
+        return f"<ClaimCheck: {self.verdict}{of}: {shortened(self.claim.text, 80)!r}>"
 
     @property
     def verified(self) -> bool:

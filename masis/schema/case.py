@@ -85,6 +85,7 @@ def _chunk(given: Any, number: int, field: str) -> Evidence:
             raise InputError("is no chunk of evidence", cure=_A_CHUNK, field=error.field) from None
         data = {"id": read.id or f"chunk_{number}", "text": read.content}
         about = {"source": read.path, "type": read.type, "score": read.score, "metadata": dict(read.metadata)}
+        about["given_id"] = given.get("given_id") if isinstance(given, Mapping) else None
         data |= {name: value for name, value in about.items() if value not in (None, "", {})}
     try:
         return Evidence.model_validate(data)

@@ -103,6 +103,9 @@ def _column(names: tuple[str, ...], value: Any) -> Column:
 
 
 _CITED = re.compile(r"\[[^\[\]\s]{1,40}\](?!\()")
+_NUMBERED_INSIDE = re.compile(r"(?:^|(?<=\s))\[(\d{1,6})\](?=\s|$)")
+_SENTENCE_END = re.compile(r"[.!?\u2026\u3002][\"'\u201d\u2019)\]]*$")
+_MARKER = re.compile(r"\[(\d{1,3}(?:\s*[,;-]\s*\d{1,3})*)\](?!\()")
 _NUMBERED = re.compile(r"^[ \t]{0,8}\[(\d{1,6})\][ \t:]*", re.MULTILINE)
 
 
@@ -134,23 +137,75 @@ def parsed(value: Any) -> Any:
     return read if isinstance(read, list | dict) else value
 
 
-def chunks_in(value: Any) -> Any:
-    """Return the items of an evidence written as one text: a list as text, or lines that begin with ``[1]``, ``[2]``...
+def chunks_in(value: Any, answer: str = "") -> Any:
+    """Return the items of an evidence written as one text, where it is certain that it holds several.
 
-    Numbers begin the text, count up and are ids. Any other value is returned as ``parsed`` reads it.
+    A list as text; lines that begin with ``[1]``, ``[2]``..., counting up; ``[1]`` to the last number inside of a line,
+    or lines of dashes, where sentences end before them or the ``answer`` cites one of them by its place; ``|`` between
+    as many parts as the answer's citations count up to. Numbers begin the text and are ids.
+    Any other value is returned as ``parsed`` reads it.
     """
     read = parsed(value)
-    if not isinstance(read, str) or not read.lstrip().startswith("["):
+    if not isinstance(read, str):
         return read
-    marks = list(_NUMBERED.finditer(read))
-    numbers = [int(mark[1]) for mark in marks]
-    if len(marks) < 2 or read[: marks[0].start()].strip() or any(a >= b for a, b in pairwise(numbers)):
-        return read
-    ends = [*(mark.start() for mark in marks[1:]), len(read)]
-    texts = [read[mark.end() : end].strip() for mark, end in zip(marks, ends, strict=True)]
-    if not all(texts):
-        return read
-    return [{"id": mark[1], "text": text} for mark, text in zip(marks, texts, strict=True)]
+    highest = max(numbers_cited(answer), default=0)
+    if read.lstrip().startswith("["):
+        marks = list(_NUMBERED.finditer(read))
+        numbers = [int(mark[1]) for mark in marks]
+        texts = _texts_after(marks, read)
+        if texts and all(a < b for a, b in pairwise(numbers)):
+            return [{"id": mark[1], "text": text} for mark, text in zip(marks, texts, strict=True)]
+        marks = list(_NUMBERED_INSIDE.finditer(read))
+        texts = _texts_after(marks, read)
+        if [int(mark[1]) for mark in marks] == [*range(1, len(texts) + 1)] and _certain(texts, highest):
+            return [{"id": mark[1], "text": text} for mark, text in zip(marks, texts, strict=True)]
+    ruled = parts_of(read, "---")
+    if _certain(ruled, highest):
+        return ruled
+    listed = parts_of(read, "|")
+    return listed if len(listed) == highest >= 2 else read
+
+
+def numbers_cited(answer: str) -> set[int]:
+    """Return the numbers that stand in the markers of an answer: ``[1]``, ``[2, 3]``."""
+    return {int(number) for marker in _MARKER.findall(answer) for number in re.findall(r"\d+", marker)}
+
+
+def cited_by_place(answer: str, ids: Iterable[str]) -> bool:
+    """Return whether an answer's markers name none of the ids, all of which end in a number, but count the chunks."""
+    numbers, names = numbers_cited(answer), list(ids)
+    ends = [re.search(r"\d+$", name) for name in names]
+    if not numbers or not all(ends) or not numbers <= {*range(1, len(names) + 1)}:
+        return False
+    return numbers.isdisjoint(int(end[0]) for end in ends if end) and not any(name in answer for name in names)
+
+
+def parts_of(text: str, separator: str) -> list[str]:
+    """Return what stands between the separators; ``---`` is a line of dashes, ``|`` has blanks on both sides."""
+    pattern = {"---": r"(?m)^[ \t]*-{3,}[ \t]*$", "|": r"\s\|\s", "\n\n": r"\n[ \t]*\n"}.get(separator)
+    parts = re.split(pattern, text) if pattern else text.split(separator)
+    return [part.strip() for part in parts if part.strip()]
+
+
+def separators_in(text: str, count: int) -> Iterator[tuple[str, int]]:
+    """Yield what may separate at least ``count`` chunks in a text, and how many; a line break only behind sentences."""
+    for between in ("|", "\n\n", "\n"):
+        parts = parts_of(text, between)
+        if len(parts) >= count and (between != "\n" or all(map(_SENTENCE_END.search, parts))):
+            yield between, len(parts)
+
+
+def _texts_after(marks: list[re.Match[str]], text: str) -> list[str]:
+    """Return the texts between the marks; none where a text stands before the first, or a mark has none."""
+    if len(marks) < 2 or text[: marks[0].start()].strip():
+        return []
+    ends = [*(mark.start() for mark in marks[1:]), len(text)]
+    texts = [text[mark.end() : end].strip() for mark, end in zip(marks, ends, strict=True)]
+    return texts if all(texts) else []
+
+
+def _certain(parts: list[str], highest: int) -> bool:
+    return len(parts) > 1 and (2 <= highest <= len(parts) or all(map(_SENTENCE_END.search, parts[:-1])))
 
 
 def likely_columns(

@@ -16,8 +16,19 @@ from itertools import chain, islice
 from typing import Any
 
 from masis.errors import InputError
-from masis.schema.columns import JOINT, LONG_TEXT, chunks_in, columns_of, likely_columns, likely_map
-from masis.schema.documents import TEXT_KEYS
+from masis.schema.columns import (
+    JOINT,
+    LONG_TEXT,
+    chunks_in,
+    columns_of,
+    likely_columns,
+    likely_map,
+    numbers_cited,
+    parsed,
+    parts_of,
+    separators_in,
+)
+from masis.schema.documents import ID_KEYS, TEXT_KEYS
 from masis.schema.explain import kind_of, name_elsewhere
 from masis.schema.wording import shortened
 
@@ -27,7 +38,8 @@ FieldMap = Mapping[str, str | None]
 ``None`` (or nothing, on the command line) says that the field is absent on purpose: the answer is to be drafted, the
 id to be made of the content. ``evidence.id`` absent on purpose names each chunk by its place, as ``[1]`` may mean it.
 ``evidence.id``, ``evidence.text`` and ``evidence.source`` name keys inside an item of the evidence. Where several
-columns hold a chunk each, ``evidence`` names them all: ``{"evidence": "context_1 + context_2"}``.
+columns hold a chunk each, ``evidence`` names them all: ``{"evidence": "context_1 + context_2"}``. ``evidence.split`` is
+what stands between the chunks of an evidence that is one text, ``"\\n\\n"`` for instance; None where it is one chunk.
 """
 
 FIELDS = (
@@ -35,6 +47,8 @@ FIELDS = (
     *("citations", "messages", "screening", "supersedes"),
 )
 CHUNK_FIELDS = ("evidence.id", "evidence.text", "evidence.source")
+SPLIT = "evidence.split"
+MAPPED = (*FIELDS, *CHUNK_FIELDS, SPLIT)
 ANSWERING_ROLES = frozenset({"assistant", "ai", "model", "bot"})
 ASKING_ROLES = frozenset({"user", "human"})
 
@@ -53,6 +67,8 @@ def readable(record: Mapping[str, Any], names: FieldMap | None = None) -> dict[s
     """
     names = names or {}
     data = of_conversation(mapped(record, names) if names else dict(record))
+    if isinstance(text := data.get("evidence"), str):
+        evidence_in(text, data.get("answer"), names)  # which says what to do, where it is a list in one text
     refuse_unread(data, (key for key in data if key not in FIELDS), names)
     return data
 
@@ -64,11 +80,11 @@ def checked_names(names: FieldMap) -> dict[str, str | None]:
             f"is {kind_of(names)}, not a field map", cure='Write it as {"answer": "response"}.', field="map"
         )
     for field, key in names.items():
-        if field not in (*FIELDS, *CHUNK_FIELDS):
+        if field not in MAPPED:
             near = name_elsewhere("answer", [str(field)]) and ' Did you mean {"answer": ...}?'
             raise InputError(
                 f"{shortened(str(field), 40)!r} is no field of a case",
-                cure=f"Map one of: {', '.join((*FIELDS[:4], *CHUNK_FIELDS))}.{near or ''}",
+                cure=f"Map one of: {', '.join((*FIELDS[:4], *CHUNK_FIELDS, SPLIT))}.{near or ''}",
                 field="map",
             )
         if key is not None and not isinstance(key, str):
@@ -78,8 +94,8 @@ def checked_names(names: FieldMap) -> dict[str, str | None]:
 
 def mapped(record: Mapping[str, Any], names: FieldMap) -> dict[str, Any]:
     """Return the record with its values under the fields that ``names`` says; the keys that were moved are gone."""
-    data = dict(record)
-    for field, key in checked_names(names).items():
+    data, names = dict(record), checked_names(names)
+    for field, key in names.items():
         if field == "id" and key is None:
             data.pop("id", None)
         value = None if key is None or "." in field else _mapped_value(record, field, key)
@@ -90,11 +106,16 @@ def mapped(record: Mapping[str, Any], names: FieldMap) -> dict[str, Any]:
             raise InputError(f"is there, and the map names {key!r} for it", cure=cure, field=field)
         data[field] = _shaped(field, value)
     kept = {key for key in names if "." not in key}
-    for moved in {part for key in names.values() if key is not None for part in columns_in(record, key)} - kept:
+    keys = (key for field, key in names.items() if key and field != SPLIT)
+    for moved in {part for key in keys for part in columns_in(record, key)} - kept:
         data.pop(moved, None)
+    if isinstance(data.get("evidence"), str) and any(field.startswith("evidence") for field in names):
+        given = data["evidence"]
+        read = [] if is_empty(given) else evidence_in(given, data.get("answer"), names)
+        data["evidence"] = [read] if isinstance(read, str | Mapping) else read
     inside = {field.partition(".")[2]: key for field, key in names.items() if field in CHUNK_FIELDS}
     if inside and isinstance(data.get("evidence"), list | tuple):
-        data["evidence"] = [_chunk_mapped(chunk, inside) for chunk in data["evidence"]]
+        data["evidence"] = [_chunk_mapped(chunk, inside, number) for number, chunk in enumerate(data["evidence"], 1)]
     return data
 
 
@@ -138,21 +159,45 @@ def _shaped(field: str, value: Any) -> Any:
     """Return a mapped value in the form of its field: one text is a list of evidence, a number an id."""
     if field == "id" and isinstance(value, int | float) and not isinstance(value, bool):
         return str(value)
-    if field != "evidence":
-        return value
-    value = [] if is_empty(value) else chunks_in(value)
-    return [value] if isinstance(value, str | Mapping) else value
+    return [value] if field == "evidence" and isinstance(value, Mapping) else value
 
 
-def _chunk_mapped(chunk: Any, names: Mapping[str, str | None]) -> Any:
+def evidence_in(value: Any, answer: Any, names: FieldMap) -> Any:
+    """Return the chunks of an evidence that is one text, by ``evidence.split`` or where it is certain.
+
+    Raises InputError where it isn't, and the answer cites more than one of what may be its parts.
+    """
+    read, separator = parsed(value), names.get(SPLIT, "")
+    if not isinstance(read, str) or separator is None:
+        return read
+    if separator:
+        return parts_of(read, separator.replace("\\n", "\n").replace("\\t", "\t").strip(" ") or separator)
+    text = answer if isinstance(answer, str) else ""
+    found, highest = chunks_in(read, text), max(numbers_cited(text), default=0)
+    if not isinstance(found, str) or highest < 2:
+        return found
+    between, count = next(separators_in(read, highest), ("", 0))
+    if not count:
+        return found
+    written = json.dumps(between)
+    raise InputError(
+        f"is one text of {count} parts, and the answer cites [{highest}]",
+        cure=f"Say what separates the chunks: --map 'evidence.split={written[1:-1]}', in Python "
+        f'map={{..., "evidence.split": {written}}}. Where it is one chunk: --map evidence.split=, in Python None.',
+        field="evidence",
+    )
+
+
+def _chunk_mapped(chunk: Any, names: Mapping[str, str | None], number: int) -> Any:
     if not isinstance(chunk, Mapping):
         return chunk
     found = {field: value for field, key in names.items() if key and (value := value_of(chunk, key)) is not None}
     if "id" in found:
         found["id"] = str(found["id"])
     left = {key: value for key, value in chunk.items() if key not in names.values()}
-    if "id" in left and names.get("id", "") is None:  # named by its place; what named it is kept
-        found["given_id"] = left.pop("id")
+    if names.get("id", "") is None:  # named by its place; what named it is kept
+        given = next((left.pop(key) for key in ID_KEYS if not is_empty(left.get(key))), None)
+        found |= {"id": f"chunk_{number}"} | ({} if given is None else {"given_id": given})
     return left | found
 
 

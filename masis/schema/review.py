@@ -9,8 +9,10 @@ from pydantic import Field, model_validator
 
 from masis.schema.base import Record
 from masis.schema.case import Severity
+from masis.schema.display import OneLine
 from masis.schema.run import Run
 from masis.schema.team import CasePolicy
+from masis.schema.wording import shortened
 
 Verdict = Literal["approve", "override", "reject", "escalate"]
 EntryKind = Literal[
@@ -174,7 +176,7 @@ class Decision(Record):
         return self
 
 
-class LogEntry(Record):
+class LogEntry(OneLine, Record):
     """One entry of the decision log.
 
     ``digest`` = SHA-256 over the sequence number, the time, the payload's digest and the digest before, so that a
@@ -189,6 +191,13 @@ class LogEntry(Record):
     previous: str
     digest: str
     decision: Decision | None
+
+    def __repr__(self) -> str:
+        if (given := self.decision) is None:
+            return f"<LogEntry {self.id}, {self.at}: redacted>"
+        why = f": {shortened(given.reason, 80)}" if given.reason else ""
+        what = given.verdict or given.kind
+        return f"<LogEntry {self.id}, {self.at}: {what} on {given.case_id[:80]!r} by {given.reviewer}{why}>"
 
 
 class LogCheck(Record):

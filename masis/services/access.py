@@ -97,7 +97,7 @@ ACTS: tuple[Act, ...] = (
             *("team.machine_hidden", "team.leases", "team.hides_counts_from", "team.adjudications"),
             "team.to_adjudicate",
             *("trust.compare", "trust.parts", "trust.together", "trust.decisions_by", "trust.counts_in_words"),
-            *("trust.people", "trust.missed", "trust.yields", "trust.reviewers"),
+            *("trust.people", "trust.missed", "trust.yields", "trust.reviewers", "trust.drawable"),
         ),
     ),
     Act("type a decision and come back to it", "decide", ("drafts.save", "drafts.clear", "drafts.adopt")),

@@ -13,6 +13,7 @@ from masis.schema.review import CaseState, LogEntry, Standing
 from masis.schema.run import Run
 from masis.schema.team import QueuePolicy
 from masis.schema.trust import SamplePlan
+from masis.schema.wording import counted
 from masis.services.access import OPEN, Access
 from masis.services.audits import POLICY
 from masis.services.demo import demo_cases
@@ -40,6 +41,11 @@ class CaseView(NamedTuple):
     history: tuple[LogEntry, ...]
     machine_hidden: bool = False
 
+    def __repr__(self) -> str:
+        entries = counted(len(self.history), "log entry", "log entries")
+        runs = counted(len(self.runs), "run")
+        return f"<CaseView of {self.case.id[:80]!r}: {self.state}, {runs}, {entries}; {self.run}>"
+
     @property
     def state(self) -> CaseState:
         """The state of the case."""
@@ -59,10 +65,15 @@ FOUND: tuple[Standing, ...] = ("failed", "wrong", "not_confirmed", "nothing_foun
 
 
 def waiting_in(wanted: CaseFilter) -> CaseFilter:
-    """Narrow a filter to the cases that wait; one for decided cases only becomes one for all that wait."""
-    states = tuple(state for state in WAITING if not wanted.states or state in wanted.states)
+    """Narrow a filter to the cases that wait; one for decided cases only becomes one for all that wait.
+
+    Auto-accepted cases wait for nobody, and are left in where the filter asks for what nothing was found in.
+    """
     standings = tuple(each for each in ("not_audited", *FOUND) if each in wanted.standings)
     every = len(standings) == len(FOUND) + 1  # no case that waits stands elsewhere
+    asked = wanted.states == ("accepted",) or (not every and "nothing_found" in standings)
+    every_state: tuple[CaseState, ...] = (*WAITING, *(("accepted",) if asked else ()))
+    states = tuple(state for state in every_state if not wanted.states or state in wanted.states)
     return wanted.model_copy(update={"states": states or WAITING, "standings": () if every else standings})
 
 

@@ -231,6 +231,7 @@ class Desk:
             StoreError: Every decision that the case needs is made.
 
         """
+        _check_verdict(verdict)
         view = self._open(case_id)
         run = view.run if view.run is not None and view.run.iterations else None
         answer = _answer(view, run, iteration)
@@ -336,9 +337,7 @@ class Desk:
         case_id = row.get("case", row.get("case_id"))
         if not isinstance(case_id, str) or not case_id:
             raise InputError("is missing", cure='Name the case as "case": "...".', field="case")
-        if row.get("verdict") not in get_args(Verdict):
-            cure = f"Use one of {', '.join(get_args(Verdict))}."
-            raise InputError(f"is {str(row.get('verdict'))[:40]!r}, which is no verdict", cure=cure, field="verdict")
+        _check_verdict(row.get("verdict"))
         given = {key: value for key, value in row.items() if key not in ("case", "case_id", "reviewer", "line")}
         given |= {"machine_shown": row.get("machine_shown", (SHOWN_UNKNOWN,))}
         given.setdefault("token", _row_token(row, self.actor.name))
@@ -352,6 +351,12 @@ class Desk:
         if view.machine_hidden or view.run is None:
             return ()
         return SHOWN if case_id in self._seen else (SHOWN_UNKNOWN,)
+
+
+def _check_verdict(given: object) -> None:
+    if given not in get_args(Verdict):
+        cure = f"Use one of {', '.join(get_args(Verdict))}."
+        raise InputError(f"is {str(given)[:40]!r}, which is no verdict", cure=cure, field="verdict")
 
 
 class _TakenBack(Exception):
@@ -389,7 +394,10 @@ def _checked(
     extra: dict[str, Any] = {"answer": answer_name(iteration if run else None, drafted=drafted and run is not None)}
     if verdict == "override" and (corrected is None or not corrected.strip() or corrected == answer):
         problem = "is the answer as it is" if corrected == answer else "is missing"
-        raise InputError(problem, cure="Give the corrected answer, or approve it as it is.", field="corrected_answer")
+        cure = "Give the corrected answer (--corrected-answer or --corrected-file), or approve it as it is."
+        if run is not None and len(run.iterations) > 1:
+            cure += " To take a revision as it is, approve it: iteration=2 (--iteration 2)."
+        raise InputError(problem, cure=cure, field="corrected_answer")
     if verdict != "override" and corrected is not None:
         raise InputError("goes with override only", cure="Leave it out, or override.", field="corrected_answer")
     serious = [issue for issue in run.iterations[iteration - 1].issues if issue.major] if run else []
@@ -408,7 +416,7 @@ def _checked(
 
 def _reason(verdict: Verdict, given: str) -> tuple[str, str]:
     """Return the words of a reason and its code: one of the fixed reasons by its code or words, or one's own words."""
-    for reason in reasons_for(verdict) if verdict in get_args(Verdict) else ():
+    for reason in reasons_for(verdict):
         if reason.code != OTHER and given in (reason.code, reason.text):
             return reason_text(reason.code), reason.code
     word, _, own = given.strip().partition(":")

@@ -10,7 +10,7 @@ from masis.schema.actor import Actor
 from masis.schema.review import EntryKind, LogEntry
 from masis.schema.team import CaseWork, Lease, QueuePolicy, SavedView, TeamRecord
 from masis.services.access import OPEN, Access
-from masis.services.cases import WAITING, CaseService, machine_hidden, waiting_in
+from masis.services.cases import CaseService, machine_hidden, waiting_in
 from masis.services.records import CaseFilter, CasePage, DecisionFilter
 from masis.services.reviews import entry_on_case, name_of
 from masis.store import Store
@@ -73,7 +73,7 @@ class TeamService:
                 lease = self.claim(actor, case_id)
             except CaseHeld:
                 continue
-            if self._store.cases.summary(case_id).state in WAITING:
+            if self._store.cases.summary(case_id).state in self.open_to(actor, wanted).states:
                 return lease
             self.release(actor, case_id)  # decided while it was being taken
         return None
@@ -131,13 +131,17 @@ class TeamService:
         return next((row.id for row in first if row.id not in without), None)
 
     def open_to(self, actor: Actor, wanted: CaseFilter) -> CaseFilter:
-        """Return the filter of the cases of a queue that wait and that this reviewer may take now."""
-        wanted = CaseService(self._store).blinded(actor, wanted.model_copy(update={"states": ()}))
+        """Return the filter of the cases of a queue that wait and that this reviewer may take now.
+
+        A list of auto-accepted cases is a queue, too: who opened it looks at them one after the other.
+        """
+        kept = ("accepted",) if wanted.states == ("accepted",) else ()
+        wanted = CaseService(self._store).blinded(actor, wanted.model_copy(update={"states": kept}))
         return waiting_in(wanted).model_copy(update={"open_to": actor.name})
 
     def count_open(self, actor: Actor, wanted: CaseFilter) -> int:
-        """Count the cases of a queue that this reviewer may decide now."""
-        return self._store.cases.count_matching(self.open_to(actor, wanted))
+        """Count the cases of a queue that this reviewer may decide now, those that they skipped among them."""
+        return self._store.cases.count_matching(self.open_to(actor, wanted).model_copy(update={"skipped_too": True}))
 
     def to_adjudicate(self, actor: Actor) -> CaseFilter:
         """Return the filter of the cases whose reviewers differ and that this person is not one of, oldest first."""

@@ -37,6 +37,13 @@ MOST_LEFT_OUT = 0.2
 """Share of the answers left out of a pool, because people decided them before, from which the page warns."""
 
 
+LEAST_CONSTANT = 5
+"""Shared cases from which on it is said that somebody gave one verdict in all: of fewer that is no wonder."""
+
+LEAST_SECONDS = 1.0
+"""Nobody decides a case faster than this: what did was a program, which has no time a case."""
+
+
 class TrustFilter(Record):
     """Which answers are compared: ``blind_only`` leaves out those decided with the machine's verdict in view.
 
@@ -79,17 +86,24 @@ class PartReport(NamedTuple):
 
 
 class PeopleReport(NamedTuple):
-    """Agreement between reviewers; ``cases`` are the ids of the units that ``pairs`` number."""
+    """Agreement between reviewers; ``cases`` are the ids of the units that ``pairs`` number.
+
+    ``constant``: who gave one verdict in all shared cases, which, and in how many.
+    """
 
     agreement: Agreement
     pairs: list[Pair]
     spans: Estimate
     cases: tuple[str, ...]
     simulated: int
+    constant: tuple[tuple[str, str, int], ...] = ()
 
 
 class MissReport(NamedTuple):
-    """The miss rate in all, by month and by field; what is drawn and not decided yet."""
+    """The miss rate in all, by month and by field; what is drawn and not decided yet.
+
+    ``drawable``: of the auditor with most cases, as ``TrustService.drawable``.
+    """
 
     total: Estimate
     months: dict[str, Estimate]
@@ -97,6 +111,7 @@ class MissReport(NamedTuple):
     open: tuple[str, ...]
     strata: tuple[machine.Stratum, ...]
     faulty: tuple[str, ...]
+    drawable: int
 
 
 class YieldReport(NamedTuple):
@@ -110,6 +125,7 @@ class YieldReport(NamedTuple):
 class Own(NamedTuple):
     """The work of a reviewer, or of all ("" for a name): decisions in all and by active hour and day, median seconds a
     case (None: not recorded), shares; ``differ`` are the cases of several reviewers settled by another verdict.
+    ``adjudications`` are those that stand; they are no decisions.
     """
 
     reviewer: str
@@ -120,6 +136,7 @@ class Own(NamedTuple):
     overrides: Estimate
     agreed: Estimate
     differ: tuple[str, ...] = ()
+    adjudications: int = 0
 
 
 class PlanState(NamedTuple):
@@ -193,11 +210,11 @@ class TrustService:
         rows = _narrowed(everything, filters)
         blind = rows["blind"].to_numpy(dtype=bool) if len(rows) else np.zeros(0, dtype=bool)
         kept = rows[blind] if filters.blind_only else rows
-        escalated = int(kept["faulty"].isna().sum()) if len(kept) else 0
+        escalated = rows["faulty"].isna().to_numpy(dtype=bool) if len(rows) else blind
         return MachineReport(
             machine.compare(kept),
             machine.compare(rows[~blind]) if filters.blind_only and not blind.all() else None,
-            Left(int((~blind).sum()) if filters.blind_only else 0, escalated, unaudited),
+            Left(int((~blind & ~escalated).sum()) if filters.blind_only else 0, int(escalated.sum()), unaudited),
             {by: machine.breakdown(kept, by) for by in ("auditor", "dataset", "field", "month")},
             kept,
             int(kept["simulated"].astype(bool).sum()) if len(kept) else 0,
@@ -246,6 +263,11 @@ class TrustService:
             span_f1(marked),
             tuple(cases.tolist()),
             int(shared["simulated"].astype(bool).sum()),
+            tuple(
+                (name, VERDICTS[given[0]], len(given))
+                for name, given in ((name, column[column >= 0]) for name, column in zip(shown, ratings.T, strict=False))
+                if len(given) >= LEAST_CONSTANT and len(set(given.tolist())) == 1
+            ),
         )
 
     def missed(self, actor: Actor) -> MissReport:
@@ -293,11 +315,25 @@ class TrustService:
             tuple(checks["case_id"][checks["faulty"].isna()]),
             rate(known),
             tuple(known["case_id"][known["faulty"].astype(bool)]),
+            sum(self.drawable(actor, name, tests_of.draws_needed(0.02, 0.05)) for name, *_ in self.auditors()[:1]),
         )
 
-    def yields(self, actor: Actor, filters: TrustFilter) -> YieldReport:
-        """Measure how many faults each order of the queue finds by cases read, on questions the score has not seen."""
-        rows = self.compare(actor, filters.model_copy(update={"blind_only": False})).rows
+    def drawable(self, actor: Actor, auditor: str, most: int) -> int:
+        """Count an auditor's answers that a sample could draw, up to ``most``: there may be very many.
+
+        Where that would tell how many others have decided, cases that are not settled all count: it is then the most.
+        """
+        hides = not actor.may("oversee") and self._store.decisions.several_decide()
+        known = {*self.score().case_ids, *self._drawn()}
+        found = self._store.trust.pool_ids(auditor, most + len(known), unsettled=hides)
+        return min(most, sum(case not in known for case in found))
+
+    def yields(self, actor: Actor, filters: TrustFilter | None = None) -> YieldReport:
+        """Measure how many faults each order of the queue finds by cases read, on questions the score has not seen.
+
+        Over all decisions, as a score is fitted on, where no filter is given; blind or not in any case.
+        """
+        rows = self.compare(actor, (filters or TrustFilter()).model_copy(update={"blind_only": False})).rows
         rows = rows[rows["faulty"].notna()] if len(rows) else rows
         truth = rows["faulty"].to_numpy(dtype=bool) if len(rows) else np.zeros(0, dtype=bool)
         if not truth.any():
@@ -317,19 +353,18 @@ class TrustService:
         if others:
             self._access.require(actor, "oversee")
         frame = self._work_of_people(actor)
-        own = frame[frame["kind"] == "decision"]
-        names = sorted(own["reviewer"].unique()) if others else [actor.name]
-        return [_work(name, own[own["reviewer"] == name], frame) for name in names]
+        names = sorted(frame["reviewer"].unique()) if others else [actor.name]
+        return [_work(name, frame[frame["reviewer"] == name], frame) for name in names]
 
     def together(self, actor: Actor) -> Own:
         """Return the figures of all reviewers together, of the decisions that this person may count."""
         frame = self._work_of_people(actor)
-        return _work("", frame[frame["kind"] == "decision"], frame)
+        return _work("", frame, frame)
 
-    def decisions_by(self, actor: Actor) -> dict[str, int]:
-        """Count the decisions of each reviewer that this person may count: as many as ``together`` has in all."""
+    def decisions_by(self, actor: Actor, kind: Literal["decision", "adjudication"] = "decision") -> dict[str, int]:
+        """Count the decisions, or adjudications, of each person that this one may count: ``together`` has their sum."""
         frame = self._work_of_people(actor)
-        return dict(Counter(frame["reviewer"][frame["kind"] == "decision"]))
+        return dict(Counter(frame["reviewer"][frame["kind"] == kind]))
 
     def counts_in_words(self, actor: Actor) -> str:
         """Say of which cases decisions are counted for this person; "" where of all."""
@@ -650,13 +685,15 @@ def _letters(number: int) -> str:
 
 
 def _work(name: str, mine: pd.DataFrame, frame: pd.DataFrame) -> Own:
-    """Measure the decisions of a reviewer among all that are in the frame."""
-    settling = frame[frame["settles"].astype(bool)]
+    """Measure the decisions and adjudications of a person (``mine``) among all that are in the frame."""
+    adjudications, mine = int((mine["kind"] == "adjudication").sum()), mine[mine["kind"] == "decision"]
+    settling = frame[frame["settles"].astype(bool) & (frame["verdict"] != "escalate")]
     final = dict(zip(settling["case_id"], settling["verdict"], strict=True))
     several = set(frame["case_id"][frame.duplicated("case_id", keep=False)])
     compared = mine[mine["case_id"].isin(several) & mine["case_id"].isin(final)]
     agreed = [final[case] == verdict for case, verdict in zip(compared["case_id"], compared["verdict"], strict=True)]
-    seconds = pd.to_numeric(mine["seconds"], errors="coerce").dropna()
+    seconds = pd.to_numeric(mine["seconds"], errors="coerce")
+    seconds = seconds[seconds >= LEAST_SECONDS]
     none = Estimate(None, why="no decision")
     return Own(
         name,
@@ -667,4 +704,5 @@ def _work(name: str, mine: pd.DataFrame, frame: pd.DataFrame) -> Own:
         share(mine["verdict"] == "override", mine["question"].to_numpy(dtype=str)) if len(mine) else none,
         share(agreed),
         tuple(case for case, same in zip(compared["case_id"], agreed, strict=True) if not same),
+        adjudications,
     )

@@ -32,6 +32,7 @@ def figure(found: Estimate, *, share: bool = True, brief: bool = False) -> str:
     )
 
 
+IN_VIEW = "Who sees a verdict agrees with it more often: these figures flatter the audit."
 TOO_WIDE = 0.3
 """Width of an interval from which on a figure says little: it can't tell mostly right from half right."""
 _STRENGTHS = (
@@ -57,12 +58,12 @@ def _strength(value: float) -> str:
 
 
 def in_words(found: Estimate) -> str:
-    """Say how strong an agreement beyond chance is, and whether it rests on enough cases to tell."""
+    """Say how strong an agreement beyond chance is, where it rests on enough cases to tell."""
     if found.value is None:
         return found.why or "undefined"
-    text = f"{_strength(found.value)} agreement beyond chance"
     if found.low is None or found.high is None:
-        return f"{text} in {'this case' if found.n == 1 else f'these {found.n:,} cases'}, too few to tell for others"
+        return f"{counted(found.n, 'case')}: too few to tell how strong agreement beyond chance is"
+    text = f"{_strength(found.value)} agreement beyond chance"
     low, high = _strength(found.low), _strength(found.high)
     return text if low == high else f"{text}; it may be {low} to {high}"
 
@@ -71,7 +72,7 @@ def short_answers(report: MachineReport, missed: MissReport, watch: Watch | None
     """Return the questions that a stakeholder asks, each with its answer in a sentence or two."""
     return {
         "May answers pass without a person?": _may(missed, watch),
-        "How far is the audit right?": _how_far(report),
+        "How far is the audit right?": how_far(report),
         "Since when, and by how many decisions?": _since(report, watch),
         "What next?": _next(report, missed, watch),
     }
@@ -108,7 +109,8 @@ def _of(found: Estimate) -> str:
     return f"{text} (the true share may be anything from {found.low:.0%} to {found.high:.0%})"
 
 
-def _how_far(report: MachineReport) -> str:
+def how_far(report: MachineReport) -> str:
+    """Say how often the audit is right, by decisions made without its verdict in view."""
     found = report.answers
     who = "simulated reviewers" if report.simulated else "people"
     if not found.n:
@@ -122,12 +124,15 @@ def _how_far(report: MachineReport) -> str:
             f" It agrees with {who} on {round(found.accuracy.value * found.n):,} of {found.n:,}; calling every answer "
             f"{always} would on {round(found.constant * found.n):,}."
         )
+    right = f"Of the answers of which it said that something is wrong, {who} found {_of(found.precision)} faulty."
+    if found.recall.value is None:
+        return f"{right} Only such answers were checked, so nobody knows how many faulty ones it misses."
     faulty = {name: count for name, (count, _) in found.confusion.items()}
     accused, unconfirmed, passed = (faulty.get(name, 0) for name in FOUND)
+    faults = counted(accused + unconfirmed + passed, "faulty answer")
     return (
-        f"Of the answers of which it said that something is wrong, {who} found {_of(found.precision)} faulty. Of "
-        f"{counted(accused + unconfirmed + passed, 'faulty answer')} it accused {accused:,}, left {unconfirmed:,} "
-        f"unconfirmed for a person, and found nothing in {passed:,}.{worse}"
+        f"{right} Of {faults} it accused {accused:,}, left {unconfirmed:,} unconfirmed for a person, and found nothing "
+        f"in {passed:,}.{worse}"
     )
 
 
@@ -141,6 +146,8 @@ def _since(report: MachineReport, watch: Watch | None) -> str:
         # Not how many people: a settled answer is one row, with whoever decided last, not with all who decided it.
         by = ("simulated reviewers" if report.simulated else "people") if "reviewer" in report.rows else "labels"
         parts.append(f"These figures rest on {counted(report.answers.n, 'answer')} settled by {by} {when}.")
+    elif report.seen is not None and report.seen.n:
+        parts.append(f"By none yet: {counted(report.seen.n, 'answer')} so far, decided with the verdict in view.")
     return " ".join(parts) or "There is no decision to date it by."
 
 
@@ -151,7 +158,18 @@ def _next(report: MachineReport, missed: MissReport, watch: Watch | None) -> str
     if watch is not None and not watch.lapsed:
         return "Decide spot checks as they are drawn: they watch the guarantee."
     keep = "Keep a person on every answer. " if watch is None else ""
-    return (
-        f"{keep}A lead draws a random sample for blind decisions (Guarantee): {draws_needed(0.02, 0.05)} without a "
-        "fault would show with 95% certainty that at most 2% of the answers that pass are faulty."
+    needed = draws_needed(0.02, 0.05)
+    shows = (
+        f"{needed} without a fault would show with 95% certainty that at most 2% of the answers that pass are faulty"
     )
+    if missed.drawable < needed:
+        return (
+            f"{keep}Audit more answers: {too_few(missed.drawable, needed)} for a random sample for blind decisions "
+            f"(Guarantee); {shows}."
+        )
+    return f"{keep}A lead draws a random sample for blind decisions (Guarantee): {shows}."
+
+
+def too_few(pool: int, needed: int) -> str:
+    """Say how many undecided answers there are, and how many are missing."""
+    return f"{pool:,} undecided can be drawn, {needed - pool:,} more are needed"

@@ -9,6 +9,7 @@ from pydantic import Field
 from masis.errors import CaseConflict
 from masis.schema.audit import Draft
 from masis.schema.base import Record, Share
+from masis.schema.display import OneLine
 from masis.schema.review import CaseState, EntryKind, EntrySource, LogCheck, LogEntry, Standing, Verdict
 from masis.schema.run import Iteration, ReviewTier, StepsDone, TerminationReason
 from masis.schema.screening import ScreeningEntryKind
@@ -67,7 +68,7 @@ class CaseFilter(Record):
     size: PageSize = 50
 
 
-class CaseSummary(Record):
+class CaseSummary(OneLine, Record):
     """A case in a list. Scores, ``invalid`` and ``uncited`` are about the original answer, by the newest finished run;
     ``revised_quality`` is that of its best revision, None where there is none. ``headline``: in a line what is worst
     about the answer, in words from outside; where there are more issues, a second line counts them by kind.
@@ -100,6 +101,11 @@ class CaseSummary(Record):
     updated_at: str
     version: int
     fault_probability: float | None = None
+
+    def __repr__(self) -> str:
+        quality = "no quality" if self.quality is None else f"quality {self.quality:.2f}"
+        worst = f": {self.headline.splitlines()[0]}" if self.headline else ""
+        return f"<CaseSummary of {self.id[:80]!r}: {self.standing.replace('_', ' ')}, {quality}{worst}>"
 
 
 class CasePage(Record):

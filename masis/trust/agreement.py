@@ -297,7 +297,10 @@ def agreement(ratings: Ints, clusters: ArrayLike, categories: Sequence[str], *, 
     return Agreement(
         len(ratings),
         dict(zip(categories, (used / max(1, used.sum())).tolist(), strict=True)),
-        counted.estimate(lambda weights: pairwise_agreement(patterns, weights)),
+        # of two verdicts each it is a share, with the interval of one
+        share(ratings.max(1) == np.where(ratings < 0, len(categories), ratings).min(1), questions)
+        if len(ratings) and ((ratings >= 0).sum(1) == 2).all()
+        else counted.estimate(lambda weights: pairwise_agreement(patterns, weights)),
         counted.estimate(lambda weights: krippendorff_alpha(patterns, weights)),
         counted.estimate(lambda weights: krippendorff_alpha(patterns, weights, ordered=True)),
         counted.estimate(lambda weights: gwet_ac1(patterns, weights)),

@@ -168,7 +168,10 @@ def compare(frame: pd.DataFrame, *, accused: str = "must_look", seed: int = 0) -
         faulty=share(truth, questions),
         confusion={name: _counts(truth[(frame["found"] == name).to_numpy()]) for name in names},
         precision=share(truth[accusing], questions[accusing]),
-        recall=share(accusing[truth], questions[truth]),
+        # where only what is accused was checked, every fault found is an accused one: that says nothing
+        recall=Estimate(None, why="unknown: only what it accuses was checked")
+        if len(truth) and accusing.all()
+        else share(accusing[truth], questions[truth]),
         kappa=counted.estimate(lambda table: cohen_kappa(table.reshape(*table.shape[:-1], 2, 2))),
         accuracy=share(accusing == truth, questions),
         constant=max(float(truth.mean()), 1 - float(truth.mean())) if len(truth) else None,

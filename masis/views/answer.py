@@ -284,7 +284,9 @@ def _issues(iteration: Iteration, courses: dict[str, Course]) -> tuple[list[Issu
             "suggestion": shortened(issue.suggestion, LONGEST_SENTENCE),
         }
 
-    faults = sorted((sorted(each, key=weight) for each in _faults(iteration.issues)), key=lambda each: weight(each[0]))
+    faults = sorted(
+        (sorted(each, key=weight) for each in about_same_words(iteration.issues)), key=lambda each: weight(each[0])
+    )
     issues: list[IssueData] = []
     for number, (first, *others) in enumerate(faults, 1):
         span, head = _span(first), raised(first)
@@ -313,7 +315,7 @@ def _span(issue: Issue) -> Span | None:
     return None if issue.start is None or issue.end is None else Span(issue.start, issue.end)
 
 
-def _faults(issues: Sequence[Issue]) -> list[list[Issue]]:
+def about_same_words(issues: Sequence[Issue]) -> list[list[Issue]]:
     """Return issues with those that are about the same words: to a reader they are one fault.
 
     What the checks found sets the words. The critic speaks of whole sentences, in which several may be wrong: what it

@@ -70,6 +70,14 @@ class BatchSummary:
         for name, milliseconds in step_times(run):
             self.times[name].append(milliseconds)
 
+    def count_skipped(self, run: Run | None) -> None:
+        """Count a skipped case with the run that it has from before."""
+        self.skipped += 1
+        if run is None:
+            return
+        self.flagged += bool(run.iterations and accusations(run.iterations[0]))
+        self.needs_review += run.needs_review
+
     def _note(self, kinds: Counter[str], message: str, example: str) -> None:
         alike = _FIGURES.sub("#", message)
         kinds[alike] += 1

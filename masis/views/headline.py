@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
+from types import MappingProxyType
 from typing import NamedTuple
 
 from masis.schema.audit import CitationAudit, ClaimCheck, Contradiction, Issue
@@ -63,10 +64,10 @@ _SAYS_HOW_MANY = frozenset({"uncited", "unscored", "unconfirmed"})
 """Kinds whose sentence counts them already."""
 
 _LEADS = {"missing": "Leaves out: "}
-"""How the line of a kind begins where it is what is wrong, and not the one thing beside nothing."""
+"""How the line of a kind begins."""
 
-_LESSER = frozenset({"conflict", "uncited", "lesser", "missing", "redundant"})
-"""Kinds of issues that an answer can have of which nothing was found wrong."""
+_LESSER = frozenset({"conflict", "uncited", "lesser", "redundant"})
+"""Kinds of issues beside which the line still says that nothing was found; what is left out is a finding."""
 
 _NO_ISSUE = frozenset({"failed", "reason", "uncertified"})
 """Kinds that no issue of the answer is counted under."""
@@ -148,6 +149,8 @@ def headline(run: Run) -> Headline:
             _Line((f"Audit failed: {why}" if why else "The audit finished no iteration",)).led_by(""), "failed"
         )
     found = _found(original.citation_audit, original.claims, original.issues)
+    if (disagree := original.critique.conflicting_evidence) and "conflict" not in found:
+        found["conflict"] = _Line((f"Sources disagree: {disagree[0].rstrip('.')}",)), len(disagree)
     found |= _reasons(run, found)
     counts = tuple((kind, found[kind][1]) for kind in KINDS if kind in found)
     if not counts:
@@ -185,11 +188,12 @@ def _found(audit: CitationAudit, claims: Sequence[ClaimCheck], issues: Sequence[
         if kind := _kind_of(issue):
             within = None if issue.start is None else bisect_right(starts, issue.start) - 1
             lines.append((kind, _issue_line(issue), within))
+    objections = {within: text for kind, text, within in reversed(lines) if kind in ("safety", "serious")}
     unquoted = audit.model_copy(update={"quotes": ()})
     lines += [
         (kind, text, check.claim.sentence)
         for check in sorted(claims, key=lambda check: not _exact(check))
-        for kind, text in _sentences(unquoted, (check,))
+        for kind, text in _sentences(unquoted, (check,), objections)
     ]
     gravity = [*KINDS]
     for kind, text, sentence in sorted(lines, key=lambda each: gravity.index(each[0])):
@@ -233,8 +237,13 @@ _TOLD: tuple[ReviewCode, ...] = (
 """Reasons that say something about this answer. A low score or a revision that nobody has read is true of most."""
 
 
-def _sentences(audit: CitationAudit, claims: Sequence[ClaimCheck]) -> Iterator[tuple[str, _Line]]:
-    """Yield the kind and the line of what is wrong with quotations, claims and citations, as the answer has them."""
+def _sentences(
+    audit: CitationAudit, claims: Sequence[ClaimCheck], objections: Mapping[int | None, _Line] = MappingProxyType({})
+) -> Iterator[tuple[str, _Line]]:
+    """Yield the kind and the line of what is wrong with quotations, claims and citations, as the answer has them.
+
+    ``objections`` are the critic's, by sentence: where the words quoted don't show the contradiction, they say it.
+    """
     for quote in audit.quotes:
         if quote.finding != "verbatim":
             says = _MISQUOTED[quote.finding].format(cited=_id(quote.evidence_id), other=_id(quote.found_in or ""))
@@ -242,7 +251,8 @@ def _sentences(audit: CitationAudit, claims: Sequence[ClaimCheck]) -> Iterator[t
     # those with both words come first: they can be checked at a glance
     for check in sorted(claims, key=lambda check: not _exact(check)):
         if check.verdict == "contradicted" or (check.verdict == "supported" and check.contradictions):
-            yield "contradicted", _contradicted(check)
+            said = None if _shown(check) else objections.get(check.claim.sentence)
+            yield "contradicted", said or _contradicted(check)
         elif check.verdict == "unsupported":
             yield "unsupported", _unsupported(check)
         elif check.verdict == "partial":
@@ -332,9 +342,23 @@ def _short(each: Contradiction) -> bool:
     )
 
 
-def _contradicted(check: ClaimCheck) -> _Line:
+def _clearest(check: ClaimCheck) -> Contradiction | None:
+    """Return the contradiction of a claim that shows most; None where none is named."""
     between = sorted(check.contradictions, key=lambda each: (not each.evidence_text, -each.strength))
-    first = next((each for each in between if _short(each)), between[0] if between else None)
+    return next((each for each in between if _short(each)), between[0] if between else None)
+
+
+def _shown(check: ClaimCheck) -> bool:
+    """Whether the words of both sides, held side by side, show how they contradict each other."""
+    first = _clearest(check)
+    if first is None:
+        return False
+    claim, mine, theirs = (_plain(each) for each in (_words(check), first.claim_text, first.evidence_text))
+    return _short(first) or bool(theirs and _differing(claim, mine, theirs))
+
+
+def _contradicted(check: ClaimCheck) -> _Line:
+    first = _clearest(check)
     if first is None:
         who = _id(check.sources[0]) if check.sources else "The evidence"
         return _Line((f"{who} contradicts ", Quotation(_words(check))))

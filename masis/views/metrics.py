@@ -55,9 +55,10 @@ class RateWords(NamedTuple):
 
 RATES: dict[Rate, RateWords] = {
     "hallucination": RateWords(
-        "Something fabricated",
-        "Original answers that cite evidence which doesn't exist, or in which the critic found something invented.",
-        "Audits of answers that contain something fabricated",
+        "Unsupported or contradicted",
+        "Original answers that cite evidence which doesn't exist, or say what the evidence does not support or "
+        "contradicts.",
+        "Audits of answers with something unsupported or contradicted",
         "critique_hallucination_rate",
         "hallucination_known",
     ),

@@ -11,6 +11,7 @@ import pandas as pd
 
 from masis.errors import InputError
 from masis.schema.audit import Issue
+from masis.schema.explain import kind_of
 from masis.schema.run import Iteration, Run
 from masis.schema.screening import Screening
 from masis.schema.wording import counted, shortened
@@ -47,11 +48,17 @@ def html(shown: Run | Screening) -> str:
 
 
 def plot(run: Run) -> alt.Chart:
-    """Return a chart of a run's scores by iteration, for a notebook. Raises InputError where it has no iteration."""
+    """Return a chart of a run's scores by iteration, for a notebook.
+
+    Raises InputError for anything else, and for a run without iterations.
+    """
     import altair
 
     from masis.views.charts import course
 
+    if not isinstance(run, Run):
+        cure = "Give one run: masis.plot(runs[0]). Of many, plot a table: masis.runs_to_pandas(runs)."
+        raise InputError(f"is {kind_of(run)}, not a Run", cure=cure, field="run")
     if not run.iterations:
         raise InputError(f"run {run.id} has no iteration", cure="Look at run.warnings for what failed.")
     data = pd.DataFrame(course(run), columns=["iteration", "score", "value"])

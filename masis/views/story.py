@@ -93,13 +93,14 @@ def checks_passed(run: Run) -> list[str]:
 
 
 def asks_for_a_person(run: Run) -> list[str]:
-    """List why a person should look: first what is wrong, then what could not be certified.
+    """List why a person should look: first what is wrong, then what could not be certified."""
+    return [reason.message for reason in sorted(run.review_reasons, key=lambda each: each.tier != "must_look")]
 
-    Where the audit ended with an error, what went wrong is added to it.
-    """
-    why = f" {run.warnings[-1].message}" if run.warnings else ""
-    ordered = sorted(run.review_reasons, key=lambda reason: reason.tier != "must_look")
-    return [reason.message + (why if reason.code == "error" else "") for reason in ordered]
+
+def what_failed(run: Run) -> str:
+    """Return what an audit that ended with an error reports of it, in its technical words; "" for others."""
+    failed = any(reason.code == "error" for reason in run.review_reasons)
+    return run.warnings[-1].message if failed and run.warnings else ""
 
 
 def nothing_found(iteration: Iteration) -> str:

@@ -42,7 +42,9 @@ def runs_to_pandas(
     for place, run in enumerate(listed):
         if not isinstance(run, Run):
             raise InputError(
-                f"is {kind_of(run)}, not a Run", cure="Give what an audit returned.", field=f"runs[{place}]"
+                f"is {kind_of(run)}, not a Run",
+                cure="Give what masis.audit_many or Desk.audit returned; masis.audit returns a table already.",
+                field=f"runs[{place}]",
             )
     labels = list(range(len(listed))) if index is None else list(index)
     if len(labels) != len(listed):

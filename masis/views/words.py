@@ -96,7 +96,7 @@ STANDING: dict[Standing, Word] = {
 WAITS_FOR: dict[CaseState, Word] = {
     "needs_review": Word("Waiting for another reviewer", "busy", "You have decided it; others have not yet"),
     "needs_adjudication": Word("Waiting for an adjudication", "busy", "Its reviewers differ"),
-    "escalated": Word("Escalated", "warn", "It waits for more evidence or another reviewer"),
+    "escalated": Word("Waiting: escalated", "warn", "It waits for more evidence or another reviewer"),
 }
 """What a case that waits is waiting for, by its state."""
 
@@ -193,8 +193,8 @@ FLAG: dict[str, Word] = {
 }
 """In the order of weight: a list shows the first few. ``hallucination`` is left out: what caused it is here."""
 
-ISSUES = tuple(flag for flag in FLAG if flag not in ("drafted", "spot_check", "cancelled"))
-"""The flags that say that something is wrong, the gravest first."""
+ISSUES = tuple(flag for flag in FLAG if flag not in ("drafted", "spot_check", "cancelled", "error"))
+"""The flags that say that something is wrong with the answer, the gravest first; not how its audit ran."""
 
 TIER: dict[ReviewTier, Word] = {"must_look": STANDING["wrong"], "not_certified": STANDING["not_confirmed"]}
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import json
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -109,22 +111,6 @@ def test_audits_that_could_pass_the_limit_wait_for_the_cost_of_those_under_way()
     done = done_of(audit=audit, at_once=4, budget=Spent(31.0))  # 10 are spent: 2 may begin at 10 dollars each
     assert most == 4  # once the first have shown that they cost less
     assert not any(isinstance(each.outcome, NotAudited) for each in done)
-
-
-def test_where_the_limit_is_reached_the_rest_is_not_audited_and_says_why() -> None:
-    begun: list[int] = []
-
-    def audit(job: Job, cancelled: Callable[[], bool]) -> masis.Run:
-        begun.append(job.number)
-        return cost(10.0)
-
-    budget = Spent(45.0)
-    done = done_of(audit=audit, at_once=4, budget=budget)
-    assert sorted(begun) == [0, 1, 2]
-    assert budget.exhausted
-    assert [each.outcome.why for each in done if isinstance(each.outcome, NotAudited)] == [
-        "Not audited: with $40.00 spent, one more audit could pass the limit of $45.00 (max_cost)."
-    ] * 9
 
 
 def priced(server: ModelServer) -> masis.Settings:
@@ -243,6 +229,27 @@ def test_the_package_can_be_called_and_gives_a_row_for_each_row_of_a_frame() -> 
     assert {found[name].dtype.kind for name in ("quality", "claims", "seconds")} == {"f"}
     assert found.loc[found["needs_review"], "error"].size == 3
     assert list(masis.audit(iter([case("a")]), masis.Settings(max_iterations=1), progress=False).index) == [0]
+
+
+def test_a_frame_under_other_names_is_explained_once_and_in_the_words_of_python() -> None:
+    rows = [{"frage": "Warum?", "antwort": "So [1].", "beleg": "So ist es.", "ticket_id": f"T-{n}"} for n in range(5)]
+    with pytest.raises(InputError) as raised:
+        masis.audit(pd.DataFrame(rows), progress=False)
+    assert str(raised.value).count('map={"query": "frage"') == 1
+    assert "--map" not in str(raised.value)
+    assert "cases[4].query: the same" in str(raised.value)
+    names = masis.suggest(pd.DataFrame(rows)).names
+    assert names == {"query": "frage", "answer": "antwort", "evidence": "beleg", "id": "ticket_id"}
+    assert list(masis.audit(pd.DataFrame(rows), map=names, progress=False)["case_id"]) == [f"T-{n}" for n in range(5)]
+    assert "id" not in masis.suggest([{**each, "ticket_id": "T-1"} for each in rows]).names  # it says nothing of a row
+
+
+def test_the_package_that_can_be_called_shows_its_signature() -> None:
+    assert inspect.signature(masis.audit) == inspect.signature(batch.audit)
+    written = ", ".join(inspect.signature(batch.audit).parameters)
+    shown = re.search(r"masis\.audit\((.*)\) ->", masis.audit.__doc__ or "")
+    assert shown is not None
+    assert ", ".join(each.partition("=")[0] for each in shown[1].split(", ") if each != "*") == written
 
 
 def test_a_map_by_which_no_row_can_be_read_is_an_error_and_not_an_empty_table() -> None:

@@ -105,17 +105,6 @@ def test_documents_of_one_source_with_one_id_stay_apart_and_the_same_one_counts_
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (lambda: masis.Case(id=5, query="Why?", evidence=[TEXT]), "id: is a number, must be text."),
-        (lambda: masis.Case(id="a", query=5, evidence=[TEXT]), "query: is a number, must be text."),
-        (lambda: masis.Case(id="a", query="Why?"), "evidence: is missing."),
-        (lambda: masis.Case(id="a", query="Why?", evidence=[]), "evidence: holds nothing."),
-        (lambda: masis.Case(id="a", query="Why?", evidence=5), "evidence: is a number, not a list of chunks."),
-        (lambda: masis.Case(id="a", query="Why?", evidence=[TEXT, None]), "evidence[1]: is no chunk of evidence."),
-        (lambda: masis.Case(id="a", query="W\x00?", evidence=[TEXT]), "query: holds a null byte at character 2."),
-        (
-            lambda: masis.Case(id="a", query="Why?", evidence=[{"id": "1", "text": TEXT}] * 2),
-            "evidence[1].id: repeats the id '1' of evidence[0].",
-        ),
         (lambda: masis.Evidence(text=TEXT), "id: is missing."),
         (lambda: masis.Abstract(id="a", year="soon"), "year: is 'soon': "),
         (lambda: masis.run_audit(TEXT), "case: is text, not a case."),

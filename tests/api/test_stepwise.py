@@ -57,11 +57,8 @@ def test_the_next_draft_is_the_next_iteration_of_the_same_run() -> None:
     again = stepwise.audit_once(bridge(), SETTINGS, before=first, answer=RIGHT)
     assert (again.id, again.started_at, again.total_iterations) == (first.id, first.started_at, 2)
     assert [it.iteration_number for it in again.iterations] == [1, 2]
-    assert again.iterations[0].revision is not None
     assert again.iterations[0].revision.revised_answer == RIGHT
     before, after = (it.quality_score for it in again.iterations)
-    assert before is not None
-    assert after is not None
     assert again.iterations[1].improvement_delta == pytest.approx(after - before)
     assert (again.best, again.final_answer) == (1, RIGHT)
 
@@ -111,11 +108,8 @@ def test_what_another_critic_found_in_the_citations_binds_the_judge(
     bound = stepwise.evaluate_once(
         case, stepwise.with_external_findings(stepwise.audit_once(case, SETTINGS), found), SETTINGS
     )
-    assert free is not None
-    assert free.faithfulness is not None
     assert free.faithfulness > most
     evaluation = bound.iterations[0].evaluation
-    assert evaluation is not None
     assert evaluation.faithfulness == most
 
 

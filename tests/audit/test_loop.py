@@ -579,7 +579,6 @@ def audited_up_to(
 
 def result(run: Run | None) -> dict[str, Any]:
     """What a run came to, without its times."""
-    assert run is not None
     times = {"started_at", "finished_at", "iterations", "settings"}
     return run.model_dump(exclude=times) | {
         "iterations": [each.model_dump(exclude={"step_ms"}) for each in run.iterations]

@@ -137,8 +137,6 @@ def test_the_loop_takes_what_its_iterations_take_and_one_slow_case_in_twenty_is_
     runs = [run(f"c{n}", ms={"critique": 10.0}) for n in range(19)]
     runs.append(run("slow", ms={"critique": 200_000.0}))
     found = named(outcomes(runs, [], 50, 1), "loop, 95th percentile")
-    assert found.figure.low is not None
-    assert found.figure.high is not None
     assert found.figure.low <= (found.figure.value or 0) <= found.figure.high
 
 

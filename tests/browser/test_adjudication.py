@@ -36,26 +36,54 @@ def test_a_lead_adjudicates_by_keys_and_sees_what_was_recorded(open_tab: Callabl
         heading = page.get_by_role("heading", name="Evidence (")
         for part in (heading, page.get_by_role("button", name="Take Ben's decision"), reason):
             assert part.evaluate("each => each.getBoundingClientRect().bottom") < 900
+        page.mouse.click(20, 500)
+        page.keyboard.press("ArrowDown")
+        frame = "getComputedStyle(document.activeElement, '::before').boxShadow"
+        assert page.evaluate(f"[document.activeElement.tagName, {frame}]") == ["MAIN", "none"]
         page.keyboard.press("o")
         expect(corrected).to_be_focused()
-        expect(corrected).to_have_value(expected := corrected.input_value())
-        assert expected.endswith("Indeed.")
-        corrected.blur()
+        expected = corrected.input_value()
+        assert expected
+        assert not expected.endswith("Indeed.")
+        page.get_by_role("button", name="Ada's", exact=True).click()
+        expect(corrected).to_have_value(f"{expected} Indeed.")
+        corrected.focus()
+        page.keyboard.press("Control+Enter")
+        expect(reason).to_be_focused()  # it is what is missing
+        refused = page.get_by_text("Nothing was recorded: type a reason.")
+        for part in (refused, page.get_by_role("button", name="Record the corrected answer as final verdict")):
+            expect(part).to_be_in_viewport()
+        tab.settle()
+        page.keyboard.press("Escape")
         page.keyboard.press("x")
         page.keyboard.type("Even so 1", delay=20)  # what follows the key at once is typed, and is no key
         expect(reason).to_have_value("Even so 1")
-        expect(form.get_by_role("button", name="Reject the answer for good")).to_be_enabled()
+        expect(page.get_by_role("button", name="Reject the answer as final verdict")).to_be_enabled()
         page.keyboard.press("Control+Enter")
-        done = page.get_by_text(f"Rejected for good: {DIFFERING[0]}")
+        done = page.get_by_text(f"Rejected as final verdict: {DIFFERING[0]}")
         expect(done).to_be_in_viewport()
-        expect(page.get_by_text("2 of 2 that wait for you, 1 done now")).to_be_visible()
+        expect(page.get_by_text("1 of 1 left for you, 1 done now")).to_be_visible()
         tab.settle()
         with closing(Workbench.open(tmp_path / "team.db")) as workbench:
             kinds = [entry.decision and entry.decision.kind for entry in workbench.reviews.iterate()]
             assert kinds.count("adjudication") == 1
         page.keyboard.press("u")
-        expect(page.get_by_text("1 of 2 that wait for you")).to_be_visible()
+        expect(page.get_by_text("1 of 2 left for you")).to_be_visible()
+        expect(page.get_by_text(f"Undone: {DIFFERING[0]}")).to_be_in_viewport()
+        expect(reason).to_have_value("Even so 1")
         tab.settle()  # the case that comes back has a form of its own
+        main = page.get_by_test_id("stMain")
+        main.evaluate("each => each.scrollTo(0, 400)")
+        page.keyboard.press("n")
+        expect(page.get_by_text("2 of 2 left for you")).to_be_in_viewport()
+        assert main.evaluate("each => each.scrollTop") == 0
+        page.locator(".st-key-adjudicated-answer .mark.active").first.click()
+        expect(page.locator(".why-panel .reason").first).to_be_visible()
+        expect(page.get_by_text("Label this", exact=False)).to_have_count(0)  # no decision form is there
+        tab.settle()
+        page.keyboard.press("p")
+        expect(reason).to_have_value("Even so 1")
+        tab.settle()
         page.keyboard.press("2")
         expect(reason).to_be_focused()
         expect(reason).to_have_value("read")

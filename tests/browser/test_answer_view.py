@@ -39,6 +39,29 @@ def answer_page(mount: Callable[..., Mounted], fabricated: Any) -> Page:
     return mounted.page
 
 
+@pytest.mark.parametrize("width", [900, 1440])
+def test_why_a_case_needs_review_stays_within_the_window_with_the_technical_part_folded(
+    mount: Callable[..., Mounted], width: int
+) -> None:
+    mounted = mount("case_head")
+    mounted.page.set_viewport_size({"width": width, "height": 800})
+    headline = {"text": "The answer contradicts what it cites. " * 4, "tone": "bad", "others": "1 missing point"}
+    reasons = ["A claim is contradicted. " * 12, "The audit ended with an error."]
+    technical = "replay:/data/replies.jsonl holds no reply to this request. " * 4
+    state = {"text": "Something is wrong", "tone": "bad", "meaning": ""}
+    data = {"question": "Why?", "state": state, "facts": ["c1"], "headline": headline}
+    root = mounted.draw(data | {"reasons": reasons, "technical": technical})
+    root.get_by_text("Why it needs review").click()
+    panel = root.locator(".reasons")
+    expect(panel.get_by_text("replay:")).to_be_hidden()
+    panel.get_by_text("Technical details").click()
+    expect(panel.get_by_text("replay:")).to_be_visible()
+    left, right, inner, shown = panel.evaluate(
+        "box => [box.getBoundingClientRect().left, box.getBoundingClientRect().right, box.scrollWidth, box.clientWidth]"
+    )
+    assert (left >= 0, right <= width, inner <= shown) == (True, True, True)
+
+
 def test_every_mark_says_why_beside_the_evidence_without_hovering(answer_page: Page) -> None:
     references = answer_page.locator(".text .ref")
     for place in range(references.count()):
@@ -70,6 +93,20 @@ def test_marks_and_evidence_answer_to_the_keyboard(answer_page: Page) -> None:
     expect(answer_page.locator(".why-panel")).to_contain_text(
         "Highlighted in the answer: 1 sentence that relies on chunk_4."
     )
+
+
+def test_a_correction_begins_at_the_gravest_issue_with_its_evidence_lit(answer_page: Page, fabricated: Any) -> None:
+    end = answer_page.evaluate(
+        """() => {
+            const detail = {}
+            window.dispatchEvent(new CustomEvent("masis-correct", { detail }))
+            return detail.end
+        }"""
+    )
+    first = next(each for each in fabricated["pieces"] if 1 in each.get("issues", ()))
+    sentence = "".join(each["text"] for each in fabricated["pieces"] if each.get("sentence") == first["sentence"])
+    assert "".join(each["text"] for each in fabricated["pieces"])[:end].endswith(sentence.strip())
+    expect(answer_page.locator(".why-panel")).to_contain_text("Issue 1")
 
 
 def test_evidence_on_which_nothing_rests_says_so(answer_page: Page) -> None:

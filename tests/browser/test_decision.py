@@ -161,6 +161,7 @@ def test_notices_leave_the_verdicts_in_their_place_and_the_name_is_remembered_by
     tab.page.keyboard.type("Grace H")
     tab.page.keyboard.press("Enter")
     expect(tab.page.get_by_text("Stored: decisions are recorded as Grace H.")).to_be_visible()
+    expect(field).to_be_hidden()
 
 
 def test_three_fast_clicks_on_submit_are_one_decision_with_the_labels_of_single_references(

@@ -73,6 +73,7 @@ def draw(mount: Callable[..., Mounted], run: Run) -> Draw:
         return page
 
     drawn.sent = mounted.sent  # type: ignore[attr-defined]
+    drawn.page = mounted.page  # type: ignore[attr-defined]
     return drawn
 
 
@@ -110,13 +111,18 @@ def test_a_held_key_decides_nothing(draw: Draw) -> None:
 
 
 @pytest.mark.parametrize("elsewhere", ["a", "button", "input"])
-def test_no_key_acts_while_a_control_elsewhere_has_the_focus(draw: Draw, elsewhere: str) -> None:
+def test_no_key_acts_while_a_control_elsewhere_has_the_focus_until_esc_leaves_it(draw: Draw, elsewhere: str) -> None:
     page = draw()
     page.locator(f"body > {elsewhere}").focus()
     for key in ("a", "x", "Control+Enter", "n"):
         page.keyboard.press(key)
     assert not draw.sent()  # type: ignore[attr-defined]
     expect(page.get_by_role("radio", name="Reject")).not_to_be_checked()
+    if elsewhere != "input":  # there they are letters
+        says(page).to_contain_text("Keys are off while another control has the focus: press Esc")
+    page.keyboard.press("Escape")
+    page.keyboard.press("a")
+    assert [each["fields"]["verdict"] for each in posted(draw)] == ["approve"]
 
 
 def test_o_goes_to_the_correction_and_what_is_typed_there_is_no_command(draw: Draw) -> None:
@@ -128,6 +134,34 @@ def test_o_goes_to_the_correction_and_what_is_typed_there_is_no_command(draw: Dr
     page.keyboard.type(" an axe, u n s")
     expect(field).to_have_value(f"{CASE.answer} an axe, u n s")
     assert not [each for each in draw.sent() if each[1] == "act"]  # type: ignore[attr-defined]
+
+
+def test_the_correction_is_as_high_as_its_text_with_the_cursor_in_the_faulty_sentence(draw: Draw) -> None:
+    draw.page.evaluate(  # type: ignore[attr-defined]
+        """() => {
+          const columns = ["", ""].map(() => Object.assign(document.createElement("div"), { style: "flex: 1" }))
+          for (const each of columns) each.dataset.testid = "stColumn"
+          const row = document.createElement("div")
+          Object.assign(row, { className: "st-key-review", style: "display: flex" })
+          document.getElementById("host").before(row)
+          row.append(...columns)
+          columns[0].append("The answer")
+          columns[1].append(document.getElementById("host"))
+          window.addEventListener("masis-correct", event => { event.detail.end = 40 })
+        }"""
+    )
+    page = draw()
+    page.keyboard.press("o")
+    editor, field = page.locator(".editor"), page.get_by_label("Corrected answer")
+    expect(editor).to_have_class("block editor docked")
+    short = editor.evaluate("box => box.offsetHeight")
+    assert short < 150
+    page.keyboard.type(" high")
+    expect(field).to_have_value(f"{(CASE.answer or '')[:40]} high{(CASE.answer or '')[40:]}")
+    field.fill("Another line.\n" * 60)
+    height, covered = editor.evaluate("box => [box.offsetHeight, parseFloat(getComputedStyle(box).bottom)]")
+    assert (short < height <= 0.4 * page.evaluate("innerHeight") + 1, covered) == (True, 0)
+    assert field.evaluate("box => box.scrollHeight > box.clientHeight")
 
 
 def test_a_key_that_cannot_act_says_why(draw: Draw) -> None:
@@ -219,6 +253,17 @@ def test_where_a_reason_is_missing_the_suggested_one_has_the_focus(draw: Draw) -
         message={"id": "m", "text": "Choose a reason.", "tone": "warn", "where": "reason"},
     )
     expect(page.get_by_role("radio", name="second")).to_be_focused()
+
+
+def test_a_draft_is_called_saved_once_something_is_written_and_other_says_how_keys_come_back(draw: Draw) -> None:
+    page = draw()
+    page.keyboard.press("x")
+    expect(page.locator(".saved")).to_be_empty()
+    page.keyboard.press("9")
+    expect(page.get_by_label("Reason in your own words")).to_be_focused()
+    says(page).to_contain_text("Esc, then keys are commands again")
+    page.keyboard.type("Sum")
+    expect(page.locator(".saved")).to_contain_text("raft")
 
 
 def test_one_reason_replaces_another_and_numbers_are_letters_while_somebody_types(draw: Draw) -> None:

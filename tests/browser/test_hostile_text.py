@@ -70,7 +70,6 @@ class Hostile(NamedTuple):
     base: str
     database: Path
     run: str
-    folder: Path
 
 
 def replied(run: Run) -> Run:
@@ -118,7 +117,7 @@ def hostile(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Itera
         workbench.store.drafts.save("", f"case:{IDS['plain']}", field, MARKUP)
     workbench.store.close()
     with serving("serve", "--db", str(folder / "hostile.db"), folder=folder) as base:
-        yield Hostile(base, folder / "hostile.db", runs[IDS["plain"]].id, folder)
+        yield Hostile(base, folder / "hostile.db", runs[IDS["plain"]].id)
 
 
 def assert_nothing_ran(tab: Tab) -> None:
@@ -263,21 +262,6 @@ def test_hostile_files_are_read_as_text_or_refused_in_words(hostile: Hostile, op
         page.locator("input[type=file]").set_input_files(file)
         tab.settle()
         assert_nothing_ran(tab)
-
-
-def test_the_report_of_a_hostile_case_runs_and_loads_nothing(hostile: Hostile, open_tab: Callable[..., Tab]) -> None:
-    tab = open_tab(hostile.base)
-    page = tab.open(f"/review?case={IDS['plain']}&run=said")
-    page.get_by_role("button", name="More").click(delay=40)
-    with page.expect_download() as download:
-        page.get_by_role("button", name="Report").click(delay=40)
-    kept = hostile.folder / "report.html"
-    download.value.save_as(kept)
-    page.goto(kept.as_uri())
-    page.wait_for_load_state("networkidle")
-    assert page.evaluate("() => window.hacked") is None
-    assert page.locator(":is(script, iframe, form, img, link, object, embed)").count() == 0
-    tab.page.goto("about:blank")
 
 
 def test_after_all_that_every_table_is_there_and_sound(hostile: Hostile) -> None:

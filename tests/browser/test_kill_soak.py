@@ -99,7 +99,6 @@ def someone(browser: Browser, base: str, place: Place, case: str) -> Iterator[Pa
 
 def kill_browser(page: Page) -> None:
     """End the browser at once, as a crash does."""
-    assert page.context.browser is not None
     processes = page.context.browser.new_browser_cdp_session().send("SystemInfo.getProcessInfo")["processInfo"]
     os.kill(next(process["id"] for process in processes if process["type"] == "browser"), signal.SIGKILL)
 

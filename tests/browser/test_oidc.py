@@ -117,7 +117,6 @@ def test_the_code_flow_signs_in_and_decisions_carry_issuer_and_subject(served: S
     (entry,) = [
         each for each in served.workbench.reviews.iterate() if each.decision and each.decision.kind == "decision"
     ]
-    assert entry.decision is not None
     assert entry.decision.reviewer == "ro@example.org"
     assert entry.decision.extra[SIGNED_IN_BY].endswith("#sub-ro")
     page.get_by_role("button", name="ro@example.org").click(delay=40)

@@ -59,7 +59,6 @@ def test_rows_of_the_queue_are_walked_and_opened_by_keys_and_the_keys_of_a_page_
     page = tab.open("/queue")
     links = page.locator("table.list tbody a")
     box = links.first.bounding_box()
-    assert box is not None
     assert box["y"] < 300
     expect(page.locator("table.list tbody tr").first).to_contain_text("which doesn't exist")
     page.keyboard.press("Enter")
@@ -163,7 +162,7 @@ def test_a_rate_leads_to_its_runs_and_a_run_to_its_case(served: str, open_tab: O
     tab = open_tab(served)
     page = tab.open("/metrics")
     found = page.get_by_role("table", name="Of the original answers")
-    found.get_by_role("row", name="Something fabricated").get_by_role("link").click(delay=40)
+    found.get_by_role("row", name="Unsupported or contradicted").get_by_role("link").click(delay=40)
     expect(page).to_have_url(re.compile("show=hallucination"))
     rows = page.get_by_role("table", name="Audits behind the metric").locator("tbody tr")
     expect(rows.first).to_be_visible()

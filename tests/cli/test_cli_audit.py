@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import os
+import re
 import signal
 import sqlite3
 import time
@@ -90,12 +92,29 @@ def test_several_processes_give_the_same_runs_as_one(masis: Masis, tmp_path: Pat
 
 def test_running_again_skips_what_is_done_and_still_writes_every_run(masis: Masis, three: Path, tmp_path: Path) -> None:
     arguments = ("audit", three, "--db", tmp_path / "new.db", "--out", tmp_path / "runs.jsonl")
-    masis(*arguments)
+    before = masis(*arguments)
     first = (tmp_path / "runs.jsonl").read_bytes()
     result = masis(*arguments)
     assert result.exit_code == 0
-    assert "0 cases audited, 3 cases skipped (audited before with these settings)" in result.stderr
+    flagged = re.search(r"3 cases audited: (.*flagged, .*)", before.stderr)
+    skipped = f"0 cases audited, 3 cases skipped (audited before with these settings): {flagged and flagged[1]}"
+    assert skipped in result.stderr
     assert (tmp_path / "runs.jsonl").read_bytes() == first
+
+
+def test_the_issues_are_a_table_where_the_file_is_to_be_csv(masis: Masis, three: Path, tmp_path: Path) -> None:
+    masis("audit", three, "--db", tmp_path / "new.db", "--out", tmp_path / "issues.csv")
+    masis("audit", three, "--db", tmp_path / "new.db", "--out", tmp_path / "runs.jsonl")
+    with (tmp_path / "issues.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    expected = [
+        (run.case_id, issue.description)
+        for run in runs_in(tmp_path / "runs.jsonl")
+        for each in run.iterations
+        for issue in each.issues
+    ]
+    assert expected
+    assert [(row["case_id"], row["description"]) for row in rows] == expected
 
 
 def test_other_settings_or_the_flag_again_audit_once_more(masis: Masis, three: Path, tmp_path: Path) -> None:

@@ -16,14 +16,12 @@ import pytest
 
 from masis.cli.output import Progress
 from masis.integrations.dspy import programs
-from masis.schema.case import Case, Evidence
-from masis.schema.review import Decision
 from masis.services import Workbench
 from masis.settings import Settings
 from masis.store import Store
 from tests.cli.running import Masis, case, desk
 from tests.integrations.test_dspy_programs import a_program
-from tests.reviewing import ADA, decide, submitted
+from tests.reviewing import decide
 from tests.services.test_reassessment import AFTER, BEFORE, RIGHT, SETTINGS, WRONG, judged_before, states
 
 CLEAN = "The bridge is 120 metres long [1]. It opened in 1931 [2]."
@@ -77,13 +75,6 @@ def test_a_dry_run_says_exactly_what_then_goes(masis: Masis, audited: Path) -> N
     assert masis("verify-log", "--db", audited).exit_code == 0
     assert masis("health", "--db", audited).exit_code == 0
     assert "There is nothing to remove." in masis("purge", "--yes", "--db", audited).stderr
-
-
-def test_nothing_goes_without_a_yes(masis: Masis, audited: Path) -> None:
-    result = masis("purge", "--db", audited)
-    assert result.exit_code == 2
-    assert "say --yes" in result.stderr
-    assert read(masis("purge", "--history", "--json", "--db", audited)) == {"purges": []}
 
 
 @pytest.mark.slow
@@ -156,29 +147,6 @@ def test_ctrl_c_ends_it_after_the_batch_under_way_and_the_same_command_goes_on(
     assert "2 runs stayed" in result.stderr
     assert read(masis("purge", "--yes", "--json", "--db", audited))["removed"]["runs"] == 2
     assert masis("health", "--db", audited).exit_code == 0
-
-
-SECRET = "Mr Private"
-
-
-@pytest.fixture
-def private(tmp_path: Path) -> Path:
-    path = tmp_path / "masis.db"
-    workbench = Workbench.open(path)
-    workbench.cases.add(ADA, [Case(id="a", query=f"Who is {SECRET}?", evidence=(Evidence(id="1", text=SECRET),))])
-    submitted(workbench, Decision(reviewer="Ada", case_id="a", run_id=None, verdict="reject", reason=SECRET))
-    workbench.close()
-    return path
-
-
-def test_a_redacted_case_leaves_no_text_of_it_in_the_file_and_an_intact_log(masis: Masis, private: Path) -> None:
-    result = masis("db", "redact", "case", "a", "--reason", "on request", "--by", "Grace", "--yes", "--db", private)
-    assert result.exit_code == 0, result.stderr
-    assert "Case a is redacted: 1 decision" in result.stderr
-    for file in private.parent.glob("masis.db*"):
-        assert SECRET.encode() not in file.read_bytes()
-    assert masis("verify-log", "--db", private).exit_code == 0
-    assert Workbench.open(private).store.decisions.reviewers() == {"Grace": 2}
 
 
 @pytest.fixture

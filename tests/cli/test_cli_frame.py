@@ -169,13 +169,6 @@ def test_a_line_of_the_log_stands_above_the_bar(
     assert told.endswith("\ntry 1\\x1b[2J\n")
 
 
-ROOT = Path(__file__).resolve().parents[2]
-
-
-NO_DATABASE = ("bench", "completion", "config", "dataset", "db", "models", "person", "screening")
-"""Commands that use none, and groups, whose commands take it."""
-
-
 @pytest.mark.parametrize("command", ["import", "audit"])
 def test_a_command_on_a_read_only_file_names_file_and_cure(
     masis: Masis, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str

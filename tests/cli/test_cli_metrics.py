@@ -114,6 +114,6 @@ def test_the_figures_are_printed_for_people_and_as_json(masis: Masis, tmp_path: 
     assert "May answers pass without a person?\n  No: nothing shows yet" in printed
     assert "precision  100% (1 of 1; 95% interval 2.5% to 100%)" in printed
     found = json.loads(masis("trust", "--json", "--db", database).stdout)
-    assert found["machine"]["recall"]["value"] == 1.0
+    assert found["machine"]["precision"]["value"] == 1.0
     assert found["guarantee"] is None
     assert masis("trust", "--fit", "--db", database).exit_code == 1

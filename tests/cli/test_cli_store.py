@@ -146,16 +146,6 @@ def test_a_log_that_was_cut_or_rewritten_shows_against_what_was_noted(
     assert expected in result.stderr
 
 
-def test_a_file_that_is_no_database_is_refused(masis: Masis, tmp_path: Path) -> None:
-    file = tmp_path / "notes.txt"
-    file.write_text("not a database, " * 100)
-    for command in (["health"], ["export", "--format", "cases"], ["verify-log"]):
-        result = masis(*command, "--db", file)
-        assert result.exit_code == 1
-        assert "is not a database of the workbench" in result.output
-    assert file.read_text().startswith("not a database")
-
-
 @pytest.fixture
 def cases(tmp_path: Path) -> Path:
     file = tmp_path / "cases.jsonl"

@@ -86,7 +86,6 @@ def word(*, footnote: str = "The bridge is 120 metres long.") -> bytes:
 
 LENGTH = "The bridge is 120 metres long."
 SURVEY = f"{LENGTH}\nSo says the survey, https://example.org/survey."
-ONE = ("It is 120 metres long[^1].", [("1", LENGTH)])
 
 
 @pytest.mark.parametrize(

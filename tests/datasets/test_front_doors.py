@@ -170,7 +170,7 @@ def by_read_cases(records: list[dict[str, Any]], folder: Path) -> list[Outcome]:
 
 
 def by_frame(records: list[dict[str, Any]], folder: Path) -> list[Outcome]:
-    """A frame has no place for a missing key, and takes numbers under ``id`` for texts."""
+    """A frame has no place for a missing key, takes numbers under ``id`` for texts, and one text for evidence."""
     frames = [pd.DataFrame({key: [value] for key, value in each.items()}) for each in records]
     return [_outcome(lambda given=each: masis.read_cases(given, profile=OWN_FORMAT)[0]) for each in frames]  # type: ignore[misc]
 
@@ -230,6 +230,11 @@ def test_there_are_at_least_sixty_records() -> None:
     assert len({name for name, _, _ in RECORDS}) == len(RECORDS)
 
 
+OTHERWISE_IN_A_FRAME = {
+    *("a number for the id", "an answer of null and a response", "a chunk of null", "evidence as one text"),
+}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("door", DOORS, ids=lambda door: door.__name__)
 def test_every_way_in_reads_a_record_the_same(
@@ -239,7 +244,7 @@ def test_every_way_in_reads_a_record_the_same(
     wrong: list[str] = []
     found_by_door = door(_distinct(), tmp_path)
     for (name, given, expected), found in zip(RECORDS, found_by_door, strict=True):
-        if door is by_frame and name in ("a number for the id", "an answer of null and a response", "a chunk of null"):
+        if door is by_frame and name in OTHERWISE_IN_A_FRAME:
             continue
         if isinstance(expected, str):
             if not isinstance(found, str) or not found.startswith(expected):
@@ -379,6 +384,85 @@ def test_numbers_that_may_count_places_are_read_so_where_the_map_says_it(tmp_pat
         (case,) = masis.read_cases(rows, map=names)
         assert [chunk.id for chunk in case.evidence] == [f"chunk_{n}" for n, _ in enumerate(case.evidence, 1)]
         assert case.evidence[0].model_dump()["given_id"] in ("doc-17", "d7")
+
+
+TWO = "It is red [1]. It is blue [2]."
+PASSAGES = "Say what separates the chunks: --map 'evidence.split="
+
+
+def _evidence_of_cell(
+    text: str, answer: str, folder: Path, names: dict[str, str | None]
+) -> list[list[tuple[str, str]]]:
+    """Read one text of evidence from a file, a frame under our names and its own, and rows that a map explains."""
+    own = pd.DataFrame([{"query": "Which colour?", "answer": answer, "evidence": text}])
+    frame = own.rename(columns={"query": "frage", "answer": "antwort", "evidence": "beleg"})
+    own.to_csv(folder / "own.csv", index=False)
+    renamed = names | {"query": "frage", "answer": "antwort", "evidence": "beleg"}
+    found = [
+        *(masis.read_cases(folder / "own.csv", map=names), masis.read_cases(own, map=names)),
+        *(masis.read_cases(frame, map=renamed), masis.read_cases(frame.to_dict("records"), map=renamed)),
+    ]
+    return [[(chunk.id, chunk.text) for chunk in case.evidence] for (case,) in found]
+
+
+@pytest.mark.parametrize(
+    ("text", "answer", "expected"),
+    [
+        ("[1] It is red. [2] It is blue.", "Red [1].", [("1", "It is red."), ("2", "It is blue.")]),
+        ("[1] red [2] blue", TWO, [("1", "red"), ("2", "blue")]),
+        ("[1] See [2] of it", "Red [1].", [("chunk_1", "[1] See [2] of it")]),
+        ("It is red.\n---\nIt is blue.", "Red [1].", [("chunk_1", "It is red."), ("chunk_2", "It is blue.")]),
+        ("A heading\n---\nIt is red.", "Red [1].", [("chunk_1", "A heading\n---\nIt is red.")]),
+        ("It is red. | It is blue.", TWO, [("chunk_1", "It is red."), ("chunk_2", "It is blue.")]),
+        ("Name | Age", "Red [1].", [("chunk_1", "Name | Age")]),
+        ("It is red.\n\nIt is blue.", "Red [1].", [("chunk_1", "It is red.\n\nIt is blue.")]),
+        ("It is red.", TWO, [("chunk_1", "It is red.")]),
+    ],
+)
+def test_several_chunks_in_one_text_are_split_where_it_is_certain(
+    text: str, answer: str, expected: list[tuple[str, str]], tmp_path: Path
+) -> None:
+    assert _evidence_of_cell(text, answer, tmp_path, {}) == [expected] * 4
+
+
+@pytest.mark.parametrize(
+    ("text", "separator"),
+    [("It is red. | It is blue. | Or not.", "|"), ("red\n\nblue", "\n\n"), ("It is red.\nIt is blue.", "\n")],
+)
+def test_what_may_be_several_chunks_in_one_text_is_split_as_the_map_says(
+    text: str, separator: str, tmp_path: Path
+) -> None:
+    with pytest.raises(masis.errors.InputError, match=re.escape(PASSAGES + json.dumps(separator)[1:-1] + "'")):
+        _evidence_of_cell(text, TWO, tmp_path, {})
+    for written in (separator, json.dumps(separator)[1:-1]):  # as Python and as a shell writes it
+        for found in _evidence_of_cell(text, TWO, tmp_path, {"evidence.split": written}):
+            assert [chunk for _, chunk in found] == text.split(f" {separator} " if separator == "|" else separator)
+    assert _evidence_of_cell(text, TWO, tmp_path, {"evidence.split": None}) == [[("chunk_1", text)]] * 4
+    rows = [{"frage": "Which colour?", "antwort": TWO, "beleg": text}]
+    assert masis.suggest(rows).names["evidence.split"] == separator
+    assert len(masis.read_cases(rows, map=masis.suggest(rows).names)[0].evidence) >= 2
+
+
+@pytest.mark.parametrize("names", [("frage", "antwort", "beleg"), ("question", "response", "context")])
+def test_chunks_with_ids_of_their_own_in_a_text_of_json_are_cited_by_place_as_the_proposal_says(
+    names: tuple[str, str, str], tmp_path: Path
+) -> None:
+    chunks = [{"doc_id": "kb-7", "content": "It is red."}, {"doc_id": "kb-9", "content": "It is blue."}]
+    row = dict(zip(names, ("Which colour?", TWO, json.dumps(chunks)), strict=True))
+    found = masis.suggest([row])
+    assert found.names["evidence.id"] == ""
+    explained = dict(zip(("query", "answer", "evidence"), names, strict=True))
+    for given in (found.names, explained | {"evidence.id": None}):
+        (case,) = masis.read_cases(pd.DataFrame([row]), map=given)
+        assert [(chunk.id, chunk.text) for chunk in case.evidence] == [
+            ("chunk_1", "It is red."),
+            ("chunk_2", "It is blue."),
+        ]
+        assert case.evidence[0].model_dump()["given_id"] == "kb-7"
+    (read,) = read_any([row], None, explained)
+    assert "--map evidence.id=" in str(read.notes[0])
+    (named,) = read_any([row | {names[1]: "It is red [kb-7]."}], None, explained)
+    assert named.notes == ()
 
 
 def test_a_key_that_no_row_has_is_an_error_and_the_rows_are_read(tmp_path: Path) -> None:

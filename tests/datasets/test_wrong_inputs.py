@@ -20,7 +20,6 @@ import pandas as pd
 import pytest
 
 from masis.cli.options import chosen_reading
-from masis.datasets import rows
 from masis.datasets.loading import suggest
 from masis.datasets.mapping import MappedRow, read_any
 from masis.errors import InputError
@@ -234,17 +233,6 @@ def test_a_row_of_a_million_small_things_is_refused_before_it_is_parsed(
         path = tmp_path / name
         path.write_bytes(content)
         assert "(row_values)" in _read(path)[0]
-
-
-def test_an_item_and_a_line_of_a_table_have_a_longest_length(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rows, "MAX_LINE_BYTES", 1 << 20)
-    for name, content, says in (
-        ("f.json", b'[{"a": "' + b"x" * 3_000_000 + b'"}]', "has an item of more than 1 MiB"),
-        ("f.csv", b"query,evidence\n" + b"x" * 3_000_000, "has a line of more than 1 MiB"),
-    ):
-        path = tmp_path / name
-        path.write_bytes(content)
-        assert says in _read(path)[0]
 
 
 _READ_BIG = """

@@ -17,7 +17,6 @@ from starlette.testclient import TestClient
 
 from masis.errors import HTTP_STATUS, DatabaseBusy, DatabaseFull, MasisError, SettingsError, StepError
 from masis.integrations.web import app as web
-from masis.schema import limits
 from masis.schema.team import QueuePolicy
 from masis.services import Workbench
 from masis.services.ingestion import Rule, Source, drawn, new_token, read_sources
@@ -110,23 +109,6 @@ def test_what_a_body_holds_is_counted_again_when_it_is_read(bench: Workbench) ->
         found = done(opened, sent.json()["status"])
         assert (found["stored"], found["errors"]) == (2, 1)
         assert "more than 2 cases (max_cases)" in found["first_errors"][0]
-
-
-@pytest.mark.parametrize(
-    ("change", "told"),
-    [
-        ({"query": "q" * (limits.QUESTION + 1)}, "query: holds 20,001 characters, at most 20,000"),
-        ({"evidence": [{"id": str(n)} for n in range(limits.CHUNKS + 1)]}, "evidence: holds 10,001 chunks"),
-        ({"metadata": json.loads("[" * 70 + "]" * 70)}, "64"),
-    ],
-)
-def test_a_case_that_passes_a_limit_is_named_with_it_and_the_others_are_stored(
-    bench: Workbench, change: dict[str, Any], told: str
-) -> None:
-    with client(bench) as opened:
-        found = result(opened, lines(case("a", **change), case("b")))
-    assert (found["stored"], found["errors"]) == (1, 1)
-    assert told in found["first_errors"][0]
 
 
 def test_a_body_of_line_breaks_is_looked_at_in_little_memory() -> None:

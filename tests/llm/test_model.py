@@ -59,10 +59,8 @@ def test_a_fault_that_stays_is_reported_for_what_it_is(wire: Wire, fault: str) -
     (call,) = control.calls.since()
     assert (call.outcome, call.tries) == (outcome, tries)
     if outcome in ("failed", "out_of_time"):
-        assert isinstance(raised.value, ProviderFailed)
         assert raised.value.code == "CRITIC-ERR-003"
     else:
-        assert isinstance(raised.value, BadReply)
         assert raised.value.kind == outcome
         assert call.prompt_tokens > 0
         assert len(raised.value.raw or "") <= 20_000

@@ -21,9 +21,8 @@ from masis.observers import observation
 from masis.observers.log_records import JsonLine, formatter
 from masis.observers.observation import run_to_completion
 from masis.schema.calls import ModelCall
-from masis.schema.drafts import CritiqueResult
 from masis.schema.run import Event, Run
-from masis.schema.screening import Abstract, Screening
+from masis.schema.screening import Abstract
 from tests.cases import case_of
 from tests.scripted import MAJOR, ScriptedCritic, ScriptedReviser, roles, said
 
@@ -108,17 +107,14 @@ def test_observers_are_called_on_the_thread_that_does_the_work(seen: Seen) -> No
 def test_a_draft_is_reported_around_its_audit(seen: Seen) -> None:
     result = critique_draft("How?", "So it is.", [{"id": "1", "content": "So it is."}])
     assert seen.started[0] == observation.DraftStart("How?", "So it is.", 1)
-    assert isinstance(seen.started[1], observation.AuditStart)
     assert seen.started[1].operation == "critique_draft"
     assert isinstance(seen.ended[0][0], Run)
-    assert isinstance(seen.ended[1][0], CritiqueResult)
     assert seen.ended[1][0] == result
 
 
 def test_a_screening_is_reported(seen: Seen) -> None:
     found = masis.screen_abstracts("Does it help?", [Abstract(id="1", title="It helps", text="A trial.")])
     assert seen.started == [observation.ScreeningStart()]
-    assert isinstance(found, Screening)
     assert seen.ended == [(found, None)]
 
 

@@ -94,6 +94,8 @@ def test_a_figure_that_stands_elsewhere_is_contradicted_where_the_rest_is_copied
         ("The chair spoke of “The Staff Of The Year”.", ""),
         ("Revenue grew by about 270 million.", ""),
         ("The year before, revenue was 1.9 billion.", ""),
+        ("The chair praised the staff 24/7.", ""),
+        ("The chair praised the staff 24/7/365 and more.", ""),
     ],
 )
 def test_what_counts_nothing_or_is_asked_or_follows_is_not_accused(claim: str, question: str) -> None:

@@ -75,7 +75,6 @@ def test_a_claim_too_long_to_be_compared_says_so() -> None:
     text = "The bridge is 120 metres long. " * 1_000
     [check] = masis.verify_claims([text], [Evidence(id="1", text=text)])
     assert (check.verdict, check.support) == ("unverifiable", None)
-    assert check.issue is not None
     assert "too long to be compared" in check.issue
 
 
@@ -118,7 +117,6 @@ def test_a_clean_answer_draws_no_major_issue() -> None:
     critique = audited(CLEAN).iterations[0].critique
     assert not critique.has_major_issues
     assert not critique.hallucination_detected
-    assert critique.confidence is not None
     assert critique.confidence >= 0.75  # one of two claims is confirmed, the other left open
 
 
@@ -181,22 +179,18 @@ def evaluated(answer: str) -> Evaluation:
 def test_a_whole_and_faithful_answer_scores_high_on_every_dimension() -> None:
     found = evaluated(WHOLE)
     for score in (found.faithfulness, found.relevance, found.completeness, found.reasoning_quality):
-        assert score is not None
         assert score > 0.7
 
 
 @pytest.mark.spec("MASIS-EVAL-P2")
 def test_an_answer_about_something_else_is_not_relevant() -> None:
     found = evaluated("Bananas are rich in potassium and grow in warm countries.")
-    assert found.relevance is not None
     assert found.relevance < 0.3
 
 
 def test_half_an_answer_is_less_complete_than_the_whole() -> None:
     half = evaluated("The bridge was opened in 1931 [chunk_1].").completeness
     whole = evaluated(WHOLE).completeness
-    assert half is not None
-    assert whole is not None
     assert half < whole
 
 

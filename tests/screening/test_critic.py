@@ -44,7 +44,6 @@ def test_each_abstract_gets_a_grade_a_recommendation_and_reasons() -> None:
     assert (found.decision, found.consensus, found.kept) == ("retrieve_more", "retrieve_more", ("trial",))
     assert [len(each.new) for each in found.rounds] == [3, 0]  # further rounds can't bring others
     trial = found.grade("trial")
-    assert trial is not None
     assert trial.study_size is not None
     assert trial.sample_size_adequate is True
     assert set(trial.reasons) == {

@@ -30,7 +30,6 @@ def test_the_finding_is_a_sentence_of_the_conclusion_without_its_label() -> None
         "Larger trials are needed."
     )
     found = finding(QUESTION, Abstract(id="a", text=text))
-    assert found.words is not None
     assert found.words.text == "Velotarine reduced stroke." == text[found.words.start : found.words.end]
     assert found.direction == "effect"
     assert finding(QUESTION, Abstract(id="a", title="Only a title")).words is None

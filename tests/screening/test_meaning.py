@@ -80,7 +80,6 @@ def test_two_drugs_for_one_disease_are_two_questions() -> None:
     title = "Ramipril and mortality in heart failure"
     grade = graded("Does metformin reduce mortality in patients with heart failure?", title, f"{title}. Ramipril.")
     assert grade.recommendation == "needs_more"
-    assert grade.relevance_score is not None
     assert grade.relevance_score < 0.5
     assert "metformin" in grade.reasons["relevance_score"].text
 

@@ -186,7 +186,6 @@ def test_an_abstract_without_a_grade_asks_for_more_and_is_never_kept() -> None:
 
     found, _ = screened(Forgetful({}), ScriptedSource(abstracts(*ONE)))
     forgotten = found.grade("a")
-    assert forgotten is not None
     assert forgotten.unscored is not None
     assert (forgotten.recommendation, forgotten.relevance_score) == ("needs_more", None)
 

@@ -18,7 +18,7 @@ import pytest
 from masis.schema.screening import Abstract, AppraisalItem, Grade
 from masis.screening.grading.methodology import appraise
 from masis.screening.grading.offline_grader import offline_grader
-from masis.screening.grading.sample_size import FAMILY
+from masis.screening.grading.sample_size import family_of
 from masis.screening.synthesis.findings import finding_of
 
 HERE = Path(__file__).parent
@@ -56,7 +56,7 @@ def participants(grade: Grade) -> int | None:
     if (
         size is None
         or size.kind == "of"
-        or "people" not in (FAMILY.get(f"{size.unit or 'patient'}s"), FAMILY.get(size.unit))
+        or "people" not in (family_of(f"{size.unit or 'patient'}s"), family_of(size.unit))
     ):
         return None
     return size.value

@@ -46,6 +46,16 @@ def test_a_case_is_found_shown_and_decided_and_the_entry_says_what_was_shown(des
     assert first.id in {row.id for row in desk.queue()}
 
 
+def test_what_a_desk_returns_is_printed_as_a_line(desk: Desk) -> None:
+    (row, *_) = desk.queue()
+    view = desk.show(row.id)
+    entry = desk.decide(row.id, "reject", reason="unsupported")
+    assert str(row).startswith(f"<CaseSummary of {row.id!r}: ")
+    assert str(view).startswith(f"<CaseView of {row.id!r}: ")
+    assert f": reject on {row.id!r} by {desk.actor.name}" in str(entry)
+    assert all("\n" not in str(each) and len(str(each)) < 500 for each in (row, view, entry))
+
+
 def test_what_was_not_shown_here_is_unknown_and_never_blind(desk: Desk) -> None:
     unknown = desk.decide("case-0", "escalate")
     blind = desk.decide("case-1", "escalate", machine_shown=())
@@ -65,11 +75,13 @@ def test_where_the_policy_hides_the_machine_nothing_of_it_is_shown_and_only_file
 @pytest.mark.parametrize(
     ("arguments", "error", "says"),
     [
-        (("case-0", "override"), InputError, "corrected_answer: is missing. Give the corrected answer"),
+        (("case-0", "override"), InputError, "Give the corrected answer (--corrected-answer or"),
         (("case-0", "override", {"corrected_answer": ANSWER, "reason": "x"}), InputError, "is the answer as it is"),
         (("case-0", "reject"), InputError, "reason: is missing: to reject needs one. Use one of fabricated_citation"),
         (("case-0", "approve", {"corrected_answer": "x"}), InputError, "corrected_answer: goes with override only"),
         (("case-0", "aprove"), InputError, "verdict: is 'aprove'"),
+        (("case-0", "rejected", {"reason": "unsupported"}), InputError,
+         "verdict: is 'rejected', which is no verdict. Use one of approve, override, reject, escalate"),
         (("case-0", "approve", {"iteration": 2}), InputError, "iteration: is 2. The audit has answers 1 to 1"),
         (("nobody", "approve"), UnknownRecord, "there is no case 'nobody'"),
         (("case-0", "approve", {"version": 0}), StaleVersion, "case-0"),
@@ -288,7 +300,6 @@ def test_a_reason_of_one_word_is_a_code_or_refused_with_those_there_are(
 ) -> None:
     if recorded is not None:
         entry = desk.decide("case-0", "reject", reason=reason)
-        assert entry.decision is not None
         assert entry.decision.reason == recorded
         return
     with pytest.raises(InputError, match=r"no reason to reject\. Use one of fabricated_citation, .*'other: \.\.\.'"):

@@ -281,7 +281,6 @@ def test_what_arrived_is_audited_within_the_cost_of_a_day_which_a_restart_does_n
 ) -> None:
     workbench, pool = paid
     settings = audit_settings(workbench.settings.updated({"ingest_model": "settings", "ingest_cost_a_day": 30}))
-    assert settings is not None
     workbench.store.inbox.arrived([case for case, _ in zip(demo_cases(), range(6), strict=False)], "chatbot")
     with closing(Jobs(workbench, pool)) as jobs:
         jobs.audit_arrived(settings)

@@ -533,39 +533,6 @@ def fill(store: Store, runs: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.spec("REQ-CRITIC-COMP-002")
-@pytest.mark.soak(smoke=300, full=10_000)
-def test_of_runs_half_of_which_are_decided_the_other_half_goes_and_the_file_shrinks(path: Path, rounds: int) -> None:
-    runs = rounds
-    with Store.open(path) as store:
-        fill(store, runs)
-        head = store.decisions.head()
-        undecided = {f"run-{number}" for number in range(1, runs, 2)}
-        plan = store.retention.plan(RULE)
-        assert {each.id for each in plan.goes} == undecided
-        assert plan.kept == {"decided": runs // 2}
-        store.database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        done = store.retention.remove(RULE, by="Ada", how="command")
-        shrunk = store.shrink()
-        assert {each.id for each in store.purges.removals(done.seq)} == undecided
-        assert (done.runs, done.parts, done.bytes) == (runs // 2, plan.parts, plan.bytes)
-        for number in (0, 1, runs - 2, runs - 1):
-            if number % 2:
-                with pytest.raises(Removed):
-                    store.runs.get(f"run-{number}")
-            else:
-                assert len(store.runs.get(f"run-{number}").iterations) == 2
-        check = store.check()
-        assert check.ok, check.problems
-        assert (check.log.length, check.log.head, check.log.intact) == (*head, True)
-        assert (check.counts["runs"], check.counts["iterations"], check.counts["events"]) == (runs, runs, runs // 2 * 6)
-        assert store.executions.page(1, 1).total == runs
-        assert store.cases.facets().states == {"accepted": runs // 2, "approved": runs // 2}
-    assert shrunk.after < shrunk.before * 0.8  # 0.784 at 300 runs, 0.756 at 600: log entries and executions stay
-    assert path.stat().st_size == shrunk.after
-
-
-@pytest.mark.slow
 def test_what_is_decided_between_the_look_and_the_removal_stays(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(removal, "BATCH", 1)
     with Store.open(path) as store:

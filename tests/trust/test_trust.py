@@ -21,7 +21,7 @@ from masis.schema.trust import FaultScore
 from masis.services import Workbench
 from masis.services.access import SIGN_IN_REQUIRED
 from masis.services.trust import TrustFilter, TrustService
-from masis.services.trust_summary import figure, how_sure, in_words, short_answers
+from masis.services.trust_summary import figure, how_far, how_sure, in_words, short_answers
 from masis.settings import Settings
 from masis.store.records import CaseFilter
 from masis.trust import simulation
@@ -90,6 +90,21 @@ def test_blind_decisions_make_the_confusion_matrix_and_the_others_stand_apart(re
     assert reviewed.trust.compare(ADA, TrustFilter(since="2999-01-01")).answers.n == 0
 
 
+def test_where_only_accused_answers_were_checked_nobody_knows_what_the_audit_misses(
+    bench: Workbench, audited: Audited
+) -> None:
+    audited(0, 3, run={"review_reasons": (SERIOUS,)})
+    for number in range(2):
+        decided(bench, number, "reject")
+    decided(bench, 2, "escalate", blind=False)
+    report = bench.trust.compare(ADA, TrustFilter())
+    assert (report.answers.precision.value, report.answers.recall.value) == (1.0, None)
+    assert "nobody knows how many faulty ones it misses" in how_far(report)
+    assert report.left == (0, 1, 0)  # each answer is left out for one reason
+    assert report.seen is not None
+    assert report.seen.n == 0
+
+
 def test_gold_and_imported_labels_are_compared_too(bench: Workbench, audited: Audited) -> None:
     statement = "It was opened in 1932 [1]."
     gold = {"clean": False, "claims": [{"text": statement, "verdict": "contradicted"}]}
@@ -142,12 +157,42 @@ def test_reviewers_are_compared_and_only_a_lead_sees_their_names(bench: Workbenc
     assert bench.trust.people(ADA, names=True).pairs[0].second == "Bo"
     (own,) = bench.trust.reviewers(ADA)
     assert (own.decisions, own.agreed.value) == (3, pytest.approx(2 / 3))
-    assert {each.reviewer for each in bench.trust.reviewers(ADA, others=True)} == {"Ada", "Bo"}
+    assert {each.reviewer for each in bench.trust.reviewers(ADA, others=True)} == {"Ada", "Bo", "Cy"}
     shared = TrustService(bench.store, bench.settings, SIGN_IN_REQUIRED)
     reviewer = Actor(name="Bo", roles=("reviewer",), authenticated=True)
     for forbidden in (shared.people, lambda person, names: shared.reviewers(person, others=names)):
         with pytest.raises(NotAllowed):
             forbidden(reviewer, names=True)
+
+
+def test_one_verdict_for_all_is_named_and_the_share_of_two_has_one_interval(bench: Workbench, audited: Audited) -> None:
+    audited(0, 6)
+    bench.store.team.put("Ada", QueuePolicy(reviewers=2, rule="adjudicated"))
+    for number in range(6):
+        decided(bench, number, "override", reviewer="Ada")
+        decided(bench, number, "override" if number < 2 else "reject", reviewer="Bo")
+    found = bench.trust.people(ADA)
+    assert found.constant == (("Ada", "override", 6),)
+    assert found.agreement.raw == found.pairs[0].raw
+    assert (found.agreement.raw.low, found.agreement.alpha.low) == (pytest.approx(0.043, abs=1e-3), None)
+
+
+def test_a_program_decides_in_no_time_and_an_escalation_settles_against_nobody(
+    bench: Workbench, audited: Audited
+) -> None:
+    audited(0, 3)
+    bench.store.team.put("Ada", QueuePolicy(reviewers=2, rule="adjudicated"))
+    for number, (mine, seconds) in enumerate((("approve", 0.2), ("approve", 20.0), ("approve", 0.0))):
+        decided(bench, number, mine, extra={"seconds": seconds})
+        decided(bench, number, "reject", reviewer="Bo", extra={"seconds": 0.1})
+    for number, verdict in enumerate(("reject", "approve", "escalate")):
+        decided(bench, number, verdict, kind="adjudication", reviewer="Cy")
+    ada, bo, cy = bench.trust.reviewers(ADA, others=True)
+    assert (ada.seconds, bo.seconds) == (20.0, None)
+    assert (ada.agreed.value, ada.agreed.n, ada.differ) == (0.5, 2, ("case-0",))
+    assert (cy.reviewer, cy.decisions, cy.adjudications) == ("Cy", 0, 3)
+    assert bench.trust.together(ADA).adjudications == 3
+    assert bench.trust.decisions_by(ADA, "adjudication") == {"Cy": 3}
 
 
 def test_a_blind_reviewer_sees_settled_cases_only(bench: Workbench, audited: Audited) -> None:
@@ -194,14 +239,11 @@ def test_reviewers_are_named_where_no_policy_blinds_them(bench: Workbench, audit
 def test_the_miss_rate_weighs_strata_and_says_how_many_draws_are_missing(bench: Workbench, audited: Audited) -> None:
     both = missed([Stratum("5%", 900, 20, 0), Stratum("50%", 100, 50, 10)])
     assert both.value == pytest.approx(0.1 * 0.2)
-    assert both.low is not None
-    assert both.high is not None
     assert 0 < both.low < 0.02 < both.high < 0.15
     assert missed([Stratum("5%", 900, 0, 0), Stratum("50%", 100, 50, 10)]).why.startswith("90%")
     assert missed([]).value is None
     one = missed([Stratum("5%", 1000, 20, 1)])
     more = draws_for_width(one, 0.05)
-    assert more is not None
     assert more > 200
     assert draws_for_width(missed([]), 0.05) is None
     audited(0, 4, run={"needs_review": False, "review_reasons": (), "spot_check": True})
@@ -226,8 +268,6 @@ def columns(n: int, seed: int = 0) -> tuple[dict[str, Any], np.ndarray]:
 def test_a_score_beats_order_and_constant_on_questions_it_has_not_seen() -> None:
     found, faulty = columns(400)
     score, held_out = fit(found, faulty, list(range(400)))
-    assert score.log_loss is not None
-    assert score.baseline is not None
     assert score.log_loss < score.baseline
     assert score.auroc == pytest.approx(roc_auc_score(faulty, held_out))
     assert calibration_error(faulty, held_out) < 2 * error_floor(held_out)
@@ -245,7 +285,6 @@ def test_a_question_is_never_on_both_sides_of_a_split() -> None:
     faulty = questions % 2 == 0
     found["confidence"] = questions / 20 + np.arange(200) * 1e-6  # tells the question, and with it the answer
     score, _ = fit(found, faulty, questions.tolist())
-    assert score.auroc is not None
     assert score.auroc < 0.7
 
 
@@ -298,9 +337,9 @@ def test_fitting_orders_the_queue_and_runs_record_the_score(bench: Workbench, au
     [
         (Estimate(0.7, 0.62, 0.78, 90), "substantial agreement beyond chance"),
         (Estimate(0.5, 0.3, 0.7, 90), "moderate agreement beyond chance; it may be fair to substantial"),
-        (Estimate(-0.1, n=9), "no agreement beyond chance in these 9 cases, too few to tell for others"),
+        (Estimate(-0.1, n=9), "9 cases: too few to tell how strong agreement beyond chance is"),
         (Estimate(None, n=9, why="undefined: nothing varies"), "undefined: nothing varies"),
-        (Estimate(1.0, n=1), "almost full agreement beyond chance in this case, too few to tell for others"),
+        (Estimate(1.0, n=1), "1 case: too few to tell how strong agreement beyond chance is"),
     ],
 )
 def test_agreement_beyond_chance_is_read_in_words_with_how_sure_it_is(found: Estimate, says: str) -> None:
@@ -322,6 +361,10 @@ def test_the_short_answers_say_what_is_not_known(bench: Workbench, reviewed: Wor
     assert "faulty answers it accused " in far
     assert since.startswith("These figures rest on 12 answers settled by people ")
     assert "149 without a fault would show with 95% certainty" in following
+    report = trust.compare(ADA, TrustFilter())
+    few, enough = (trust.missed(ADA)._replace(drawable=count) for count in (18, 149))
+    assert "18 undecided can be drawn, 131 more are needed" in short_answers(report, few, None)["What next?"]
+    assert "A lead draws a random sample" in short_answers(report, enough, None)["What next?"]
     nothing = trust.compare(ADA, TrustFilter(field="Law"))
     assert "Nobody knows yet" in short_answers(nothing, trust.missed(ADA), None)["How far is the audit right?"]
     assert figure(trust.compare(ADA, TrustFilter()).answers.kappa, share=False).startswith("0.50 (n = 12; no interval")
@@ -421,7 +464,6 @@ def test_an_interval_is_left_out_where_it_would_mislead() -> None:
     assert few.alpha.value is not None
     assert few.alpha.low is None
     many = agreement(np.tile(ratings, (4, 1)), np.arange(120), ("approve", "reject"))
-    assert many.alpha.low is not None
     assert many.alpha.low < many.alpha.value < many.alpha.high
     assert "questions" in agreement(np.tile(ratings, (4, 1)), np.repeat(np.arange(30), 4), ("a", "b")).alpha.why
 

@@ -47,7 +47,6 @@ def workbench(served: Path, serve: Serve) -> Workbench:
 
 def newest(workbench: Workbench, case_id: str = CASE) -> Run:
     run = workbench.cases.open(case_id).run
-    assert run is not None
     assert len(run.iterations) > 1
     return run
 
@@ -113,12 +112,10 @@ def test_an_escalation_without_a_word_is_asked_about_once(workbench: Workbench) 
         app.run()
     assert said(app).startswith("Escalated")
     entry = workbench.reviews.current(CASE)
-    assert entry is not None
     workbench.reviews.undo(ADA, entry.id)
     note = {**right(workbench, verdict="escalate"), "fields": {"verdict": "escalate", "note": "Which year?"}}
     assert said(post({**note, "token": "another"})).startswith("Escalated")
     entry = workbench.reviews.current(CASE)
-    assert entry is not None
     workbench.reviews.undo(ADA, entry.id)
 
 
@@ -243,12 +240,10 @@ def test_a_decision_that_names_no_iteration_lets_the_original_answer_stand(workb
     made = Decision(reviewer="Ada", case_id=CASE, run_id=run.id, iteration=None, verdict="approve")
     workbench.reviews.submit(ADA, made, shown=answer_digest(run.iterations[0].answer))
     outcome = workbench.reviews.outcome(CASE)
-    assert outcome is not None
     assert outcome.answer == run.iterations[0].answer
     assert verdict_text(outcome.decision) == "Approved the original answer"
     assert workbench.store.decisions.verify().intact
     undone = workbench.reviews.current(CASE)
-    assert undone is not None
     workbench.reviews.undo(ADA, undone.id)
 
 
@@ -276,7 +271,5 @@ def test_a_doubted_correction_is_asked_about_once_and_recorded_when_it_is_sent_a
 
 def newest_decision(workbench: Workbench) -> Decision:
     entry = workbench.reviews.current(CASE)
-    assert entry is not None
-    assert entry.decision is not None
     assert entry.decision.kind == "decision"
     return entry.decision

@@ -118,7 +118,6 @@ def test_a_reported_issue_without_type_or_severity_is_not_submitted() -> None:
     for lacking in ({"type": ""}, {"severity": "terrible"}):
         fields = read_fields({"verdict": "approve", "reported": {"d": [REPORT | lacking]}})
         found = forms.problem(fields, "answer", "Ada")
-        assert found is not None
         assert found.field == "reported"
 
 
@@ -232,3 +231,26 @@ def test_no_key_does_two_things_and_streamlit_keeps_its_own() -> None:
     assert len(set(shortcuts)) == len(shortcuts)
     assert not {"C", "R"} & set(shortcuts)
     assert sum(len(group["keys"]) for group in key_map()) == len(shortcuts)
+
+
+def test_a_correction_that_stands_is_shown_against_the_answer_it_is_about() -> None:
+    case = case_of("It opened in 1950.", {"a": "It opened in 1931."})
+    given = {"reviewer": "Ada", "case_id": case.id, "run_id": None, "verdict": "override", "reason": "It is wrong."}
+    decision = Decision.model_validate(given | {"corrected_answer": "It opened in 1931."})
+    pieces = forms.correction(decision, None, case)
+    assert "".join(text for kind, text in pieces if kind != "out") == "It opened in 1931."
+    assert [text.strip() for kind, text in pieces if kind == "out"] == ["1950"]
+    assert forms.correction(decision.model_copy(update={"corrected_answer": None}), None, case) == []
+
+
+def test_serious_issues_about_the_same_words_are_listed_as_one_before_an_approval(run: Run) -> None:
+    found = forms.serious_issues(run, 0)
+    first = found[0]
+    twice = first.model_copy(update={"id": "another", "source": "critic"})
+    original = run.iterations[0].model_copy(update={"issues": (*run.iterations[0].issues, twice)})
+    doubled = run.model_copy(update={"iterations": (original, *run.iterations[1:])})
+    before, rows = forms.serious_rows(run, 0), forms.serious_rows(doubled, 0)
+    assert len(rows) == len(before)
+    listed = [each for row in rows for each in row["ids"]]
+    assert sorted(listed) == sorted(issue.id for issue in forms.serious_issues(doubled, 0))
+    assert forms.acknowledged(listed, doubled, 0)

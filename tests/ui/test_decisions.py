@@ -41,7 +41,6 @@ def test_an_entry_says_who_what_where_and_why(audited_workbench: Workbench) -> N
 
 def test_the_detail_shows_what_a_correction_changed_and_the_labels(audited_workbench: Workbench) -> None:
     run = audited_workbench.cases.open(CASE).run
-    assert run is not None
     shown = run.iterations[0].answer
     entry = decide(
         audited_workbench,

@@ -6,15 +6,17 @@ from typing import Any
 
 import pytest
 
+from masis.schema.run import RunWarning
 from masis.services import Workbench
 from masis.services.trust import TrustFilter
-from masis.services.trust_summary import figure, how_sure
+from masis.services.trust_summary import IN_VIEW, figure, how_sure
 from masis.store.audits.metrics import MeasureFilter, Pick
 from masis.ui.components.linked_table import Row
 from masis.ui.metrics.page import model_rows, period_rows, picked_words, run_columns, run_rows
 from masis.ui.shell.address import link
 from masis.views.metrics import RATES, SPREADS, rate_course, share_of, spread_view
 from tests.reviewing import ADA, decide
+from tests.store.factories import a_case, a_run
 from tests.ui.conftest import AUDITED, open_page, texts
 
 
@@ -43,10 +45,37 @@ def test_each_figure_stands_in_words_with_its_base_how_to_read_it_and_its_cases(
         assert jargon not in drawn
     decide(audited_workbench, AUDITED[0], "reject")
     decide(audited_workbench, AUDITED[1], "approve")
+    decide(audited_workbench, AUDITED[4], "approve")
     drawn = "\n".join(str(element.proto) for element in open_page("metrics").main if hasattr(element, "proto"))
-    precision = audited_workbench.trust.compare(ADA, TrustFilter(blind_only=False)).answers.precision
-    for part in (figure(precision), how_sure(precision), "trust?seen=too&list=must_look", "queue?state=rejected"):
+    precision = audited_workbench.trust.compare(ADA, TrustFilter()).answers.precision
+    for part in (figure(precision), how_sure(precision), "trust?list=must_look", "queue?state=rejected"):
         assert part in drawn
+
+
+def test_decisions_made_with_the_verdict_in_view_do_not_show_that_the_audit_is_right(
+    audited_workbench: Workbench,
+) -> None:
+    for case in AUDITED[:2]:
+        decide(audited_workbench, case, "reject", iteration=1, machine_shown=["scores"])
+    app = open_page("metrics")
+    said = texts(app)
+    assert "Nobody knows yet" in said
+    assert f":material/warning: 2 answers decided with its verdict in view. {IN_VIEW}" in said
+    drawn = "\n".join(str(element.proto) for element in app.main if hasattr(element, "proto"))
+    assert "unknown: only what it accuses was checked" in drawn
+    assert "trust?seen=too&list=must_look" in drawn
+
+
+def test_a_step_that_failed_is_no_issue_of_the_answers_and_says_why(audited_workbench: Workbench) -> None:
+    case = a_case("failed")
+    audited_workbench.cases.add(ADA, [case])
+    why = RunWarning(code="CRITIC-ERR-003", step="revision", iteration=1, message="The server did not answer.")
+    audited_workbench.audits.store_run(ADA, a_run(case, termination_reason="error", warnings=(why,)))
+    app = open_page("metrics")
+    cases = len(AUDITED) + 1
+    assert f"A step of the audit failed in 1 of {cases} cases" in [link.label for link in app.get("page_link")]
+    assert "Why in the newest (revision): The server did not answer." in texts(app)
+    assert "queue?flag=error" not in "\n".join(str(each.proto) for each in app.main if hasattr(each, "proto"))
 
 
 def test_how_the_audits_ran_is_folded_and_has_every_metric_of_the_specs(audited_workbench: Workbench) -> None:
@@ -128,6 +157,9 @@ def test_without_an_audit_the_page_says_what_will_be_here(
 
 
 def test_choosing_a_period_is_kept_in_the_address(audited_workbench: Workbench) -> None:
+    assert "metrics-by" not in [each.key for each in open_page("metrics").button_group]  # all audits are of one day
+    with audited_workbench.store.database.transaction() as connection:
+        connection.execute("UPDATE run_measures SET finished_at = '2026-01-01T00:00:00.000Z' WHERE seq = 1")
     app = open_page("metrics", show="all")
     app.button_group(key="metrics-by").set_value("day").run()
     assert not app.exception

@@ -16,7 +16,6 @@ from masis.ui.queue.case_list import PRODUCT
 from masis.ui.queue.overview import batch_costs, batch_time, can_be_limited, headline
 from masis.ui.shell.served_database import served_workbench
 from masis.views.spending import spent, spent_so_far
-from tests.audit.test_loop import TellingCritic, waited, waiting
 from tests.reviewing import ADA, decide
 from tests.ui.conftest import labels, open_page, texts
 from tests.waiting import until
@@ -25,9 +24,19 @@ from tests.waiting import until
 @pytest.mark.parametrize(
     ("states", "standings", "says"),
     [
-        ({"needs_review": 1, "new": 4}, {"wrong": 1}, "1 case needs review; in it something is wrong"),
-        ({"needs_review": 1200}, {"wrong": 70}, "1,200 cases need review; in 70 something is wrong"),
+        ({"needs_review": 1, "new": 4}, {"wrong": 1}, "1 case needs review"),
+        (
+            {"needs_review": 1200, "accepted": 18},
+            {"wrong": 70},
+            "1,200 cases need review; the audit accuses 70 of them; 18 passed the audit unseen by a person",
+        ),
         ({"needs_review": 3}, {"not_confirmed": 3}, "3 cases need review"),
+        (
+            {"needs_review": 8, "needs_adjudication": 14},
+            {"wrong": 8},
+            "8 cases need review; 14 need an adjudication",
+        ),
+        ({"needs_adjudication": 1, "new": 2}, {}, "1 case needs an adjudication"),
         ({"new": 3, "interrupted": 1}, {}, "4 cases have not been audited"),
         ({"approved": 3}, {"decided": 3}, "No case needs review"),
     ],
@@ -87,12 +96,6 @@ def test_what_was_spent_tells_retries_caches_and_an_unknown_price() -> None:
     assert spent(Usage(calls=1, tries=1, prompt_tokens=10)) == "1 call, 10 tokens, cost unknown"
 
 
-def test_a_run_under_way_tells_what_its_finished_calls_took() -> None:
-    assert spent_so_far([]) == ""
-    run = waited(waiting(TellingCritic()))
-    assert run.usage.calls == 1
-
-
 def test_the_overview_says_where_a_batch_would_be_sent_and_what_it_may_cost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -131,6 +134,7 @@ def test_replies_that_no_model_gave_are_counted_apart_and_show_no_tokens_or_cost
     assert spent(replayed) == "1 recorded reply"
     answered = {"source": "replay", "tries": 1, "cost_usd": 0.0}
     event = Event(run_id="r", case_id="c", seq=1, at="", kind="call_finished", data=answered)
+    assert spent_so_far([]) == ""
     assert spent_so_far([event, event]) == "2 recorded replies; no model was called"
     both = Usage(calls=1, tries=1, prompt_tokens=10, cost_usd=0.01, cached_calls=1)
     assert spent(both) == "1 call, 10 tokens, 1 reply from the cache, unpaid, $0.0100"

@@ -201,9 +201,13 @@ def test_the_pills_say_where_cases_stand_and_narrow_and_decided_ones_are_left_ou
     assert "decided ones left out" in texts(app)
     (pills,) = [each for each in app.button_group if each.key == "standing"]
     assert set(pills.options) == {f"{STANDING[name].text} {count}" for name, count in standings.items()}
-    pills.set_value(["decided"]).run()
-    assert app.query_params["standing"] in ("decided", ["decided"])
+    for name in ("wrong", "decided"):  # one in place of the other
+        next(each for each in app.button_group if each.key == "standing").set_value(name).run()
+        assert app.query_params["standing"] in (name, [name])
     assert "1 case" in texts(app)
+    both = open_page("queue", standing=address.in_words(["decided", "not_audited"]))
+    assert [each.value for each in both.button_group if each.key == "standing"] == [["not_audited", "decided"]]
+    assert "3 cases" in texts(both)
     assert "1 case" in texts(open_page("queue", q="docs 02 altered"))
     assert "1 case" in texts(press(open_page("queue", field="Product documentation"), "show-decided"))
     for name, count in standings.items():

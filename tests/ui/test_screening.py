@@ -13,7 +13,6 @@ from streamlit.testing.v1 import AppTest
 from masis.schema.screening import ScreeningEntry
 from masis.screening.demo import CORPUS, demo_abstracts, demo_questions
 from masis.services import Workbench
-from masis.services.jobs import Jobs
 from masis.services.records import ScreeningLogFilter
 from masis.store.reviews.drafts import NOBODY_YET
 from masis.ui.live import served_jobs
@@ -89,22 +88,6 @@ def test_a_start_without_a_question_asks_for_one_and_starts_nothing(workbench: W
     press(app, "start-screening")
     assert not shown(app, "screening")
     assert len(workbench.store.screenings.newest()) == 3
-
-
-def test_a_screening_runs_in_a_process_of_its_own_and_its_rounds_are_in_the_store(workbench: Workbench) -> None:
-    jobs = Jobs(workbench)
-    try:
-        settings = workbench.settings.model_copy(update={"screening_retrieve": 10})
-        screening_id = jobs.screen(ADA, ASKED["hf"].question, (SOURCE,), settings)
-        assert jobs.get(screening_id) is not None
-        until(lambda: jobs.get(screening_id) is None, "the screening ended")
-        assert jobs.failure("screening", screening_id) is None
-        assert workbench.store.screenings.get(screening_id).outcome == "sufficient"
-        kinds = [event.kind for event in workbench.store.screenings.events(screening_id)]
-        assert kinds[0] == "screening_started"
-        assert kinds[-1] == "screening_finished"
-    finally:
-        jobs.close()
 
 
 def test_a_screening_that_cannot_be_made_says_why_and_the_page_shows_it(workbench: Workbench) -> None:
@@ -259,7 +242,6 @@ def test_an_item_of_the_appraisal_shows_its_sentence_is_corrected_and_undone(wor
     app.text_input(key="correction-reason").set_value("NCT number in the <b>full</b> text")
     press(app, "correction-record")
     grade = workbench.screenings.open("b12").screening.grade(first.abstract_id)
-    assert grade is not None
     assert grade.corrections == {"registration": "stated"}
     assert (grade.methodology_raw or 0) > (first.methodology_raw or 0)
     assert "Set by Ada Lind" in texts(app)

@@ -67,8 +67,6 @@ def _chooses_while_a_newer_request_waits() -> None:
 
     def take() -> None:
         context = get_script_run_ctx()
-        assert context is not None
-        assert context.script_requests is not None
         context.script_requests.request_rerun(RerunData())
         st.session_state["taken"] = st.session_state["choice"]
 
@@ -95,7 +93,6 @@ def _presses_while_a_newer_request_waits() -> None:
     if st.session_state["drawn"] == 1:
         return
     context = get_script_run_ctx()
-    assert context is not None
     if context.script_requests is not None and st.session_state["drawn"] == 2:
         context.script_requests.request_rerun(RerunData())
         st.session_state["reached the end"] = True

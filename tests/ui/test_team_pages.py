@@ -97,16 +97,22 @@ def test_reviewers_who_differ_are_listed_and_their_case_decided_for_good(audited
         assert part in shown
     assert "Decided by Ada Lind and Ben. Anybody else may adjudicate." in shown
     assert not [each for each in opened("team", "Ben", case=CASE).button if each.key == "final-reject"]
-    assert "They differ in: verdict, answer." in shown
+    assert "**They differ in:** verdict, answer." in shown.replace("\\", "")
     press(app, "final-reject")
-    press(app, "Reject the answer for good")
+    press(app, "Reject the answer as final verdict")
     assert [each.value.replace("\\", "") for each in app.warning] == ["Nothing was recorded: type a reason."]
     app.text_area(key=f"final-reason-{CASE}").input("Ben is right.")
-    press(app, "Reject the answer for good")
+    press(app, "Reject the answer as final verdict")
     assert audited_workbench.cases.summary(CASE).state == "rejected"
     assert len(audited_workbench.reviews.individual(CASE)) == 2
+    reopened = opened("team", "Cleo", case=CASE)
+    assert "by Cleo." in texts(reopened)
+    assert "Ben is right." in texts(reopened)
+    assert "Rejected by Cleo as final verdict: Ben is right." in shown_rows(opened("review", "Dora", case=CASE))
     press(app, "undo-adjudication")
     assert audited_workbench.cases.summary(CASE).state == "needs_adjudication"
+    assert f"Undone: {CASE}" in texts(app).replace("\\", "")
+    assert app.text_area(key=f"final-reason-{CASE}").value == "Ben is right."
 
 
 def test_taking_a_side_fills_the_form_and_records_what_the_adjudicator_leaves_there(
@@ -128,14 +134,16 @@ def test_taking_a_side_fills_the_form_and_records_what_the_adjudicator_leaves_th
     reason = app.text_area(key=f"final-reason-{CASE}")
     assert (reason.label, reason.value) == ("Reason (Ada Lind's: change it where yours differs)", "read")
     reason.input("One word was missing.")
-    press(app, "Record the corrected answer for good")
+    note = app.text_area(key=f"final-note-{CASE}")
+    assert note.value == "One word."
+    note.input("Two words.")
+    press(app, "Record the corrected answer as final verdict")
     entry = audited_workbench.cases.open(CASE).decision
-    assert entry is not None
     assert entry.decision is not None
     final = entry.decision
     assert (final.kind, final.reviewer, final.verdict) == ("adjudication", "Cleo", "override")
     assert (final.reason, final.extra["taken_from"]) == ("One word was missing.", "Ada Lind")
-    assert (final.corrected_answer, final.note, final.labels) == (given["corrected_answer"], "One word.", (label,))
+    assert (final.corrected_answer, final.note, final.labels) == (given["corrected_answer"], "Two words.", (label,))
 
 
 def test_a_hidden_machine_shows_on_no_page_what_it_found(audited_workbench: Workbench) -> None:
@@ -189,11 +197,50 @@ def test_the_log_hides_acceptances_from_the_blind_until_they_have_decided(audite
     assert [entry.decision.kind for entry in listed if entry.decision] == ["decision", "policy_accept"]
 
 
+def test_what_is_undone_is_the_verdict_shown_and_what_was_typed_is_kept(audited_workbench: Workbench) -> None:
+    audited_workbench.team.set(BEN, QueuePolicy(reviewers=2))
+    first, second = AUDITED[:2]
+    for case_id in (first, second):
+        decide(audited_workbench, case_id, "override", ADA.name, corrected_answer="Stump.", iteration=1)
+        decide(audited_workbench, case_id, "reject", BEN.name)
+    app = opened("team", "Cleo", case=first)
+    press(app, "final-override")
+    corrected = app.text_area(key=f"final-corrected-{first}")
+    assert corrected.value == audited_workbench.store.cases.get(first).answer  # and no reviewer's
+    corrected.input("Mine.")
+    app.text_area(key=f"final-reason-{first}").input("Stump no more.")
+    app.run()
+    app.query_params["case"] = second
+    app.run()
+    press(app, "final-escalate")
+    press(app, "Escalate the case")
+    assert app.query_params["case"] in (first, [first])
+    assert f"Escalated: {second}" in texts(app).replace("\\", "")
+    assert app.text_area(key=f"final-corrected-{first}").value == "Mine."
+    press(app, "Record the corrected answer as final verdict")
+    assert audited_workbench.cases.summary(first).state == "overridden"
+    app.query_params["case"] = second
+    app.run()
+    app.query_params["case"] = first
+    app.run()
+    press(app, "undo-adjudication")
+    assert audited_workbench.cases.summary(first).state == "needs_adjudication"
+    assert audited_workbench.cases.summary(second).state == "escalated"
+    assert app.text_area(key=f"final-reason-{first}").value == "Stump no more."
+
+
 def test_policy_rubric_and_assignments_are_set_on_the_page(audited_workbench: Workbench) -> None:
     app = opened("team")
     app.number_input[0].set_value(3)
     press(app, "Set this policy")
     assert audited_workbench.store.team.in_force(QueuePolicy).reviewers == 3
+    assert "Done: version 1 is in force from now on." in [each.value for each in app.success]
+    assert not [each for each in app.number_input if "have to agree" in each.label]
+    assert not app.warning
+    next(each for each in app.selectbox if each.label.startswith("When a reviewer")).select("after").run()
+    warned = "undecided cases are hidden from everybody who has not decided them, from you"
+    assert warned in app.warning[0].value
+    next(each for each in app.selectbox if each.label.startswith("When a reviewer")).select("first").run()
     next(area for area in app.text_area if area.label == "Scores").input("Clarity: 1-5 | 5 is best")
     press(app, "Set this rubric")
     assert audited_workbench.store.team.in_force(Rubric).scores == (
@@ -212,11 +259,15 @@ def test_policy_rubric_and_assignments_are_set_on_the_page(audited_workbench: Wo
     press(app, "Set these label types")
     assert audited_workbench.store.team.in_force(LabelTypes).version == 1
     assert "two label types have the same name" in "\n".join(str(each.value) for each in app.warning)
-    app.multiselect[0].select(app.multiselect[0].options[0])
-    next(field for field in app.text_input if field.label.startswith("Reviewers or tags")).input("Ben, Cleo")
+    audited_workbench.team.assign(ADA, ["docs-02-altered"], ["Ben"])
+    app.run()
+    cases, names = app.multiselect
+    assert (names.label, names.options) == ("Reviewers", ["Ben"])
+    assert "first" not in cases.label  # all are listed
+    cases.select(cases.options[0])
+    names.select("Ben")
     press(app, "Do this to all chosen cases")
-    assert audited_workbench.store.team.counted("assigned") == {"Ben": 1, "Cleo": 1}
-    assert audited_workbench.cases.find(CaseFilter(assignees=("Ben",))).total == 1
+    assert audited_workbench.store.team.counted("assigned") == {"Ben": 2}
 
 
 @pytest.mark.parametrize("line", ["Clarity: 1-5 | 5 is best", "Tone: plain, stilted", "A: b: 0-10"])
@@ -251,7 +302,7 @@ def test_an_adjudication_names_what_differs_and_nothing_else() -> None:
         *("answer", "correction", "reason", "note", "score Clarity", "claim “Two”"),
         *("issues reported in “Two”", "issues reported in the whole answer"),
     )
-    assert final_words("approve", other) == "Approve revision 1 for good"
+    assert final_words("approve", other) == "Approve revision 1 as final verdict"
 
 
 def test_cases_that_wait_for_an_adjudicator_are_numbered_and_leave_out_their_own(audited_workbench: Workbench) -> None:
@@ -259,15 +310,15 @@ def test_cases_that_wait_for_an_adjudicator_are_numbered_and_leave_out_their_own
     for case_id in AUDITED[:3]:
         for name, verdict in ((ADA.name, "approve"), (BEN.name if case_id == CASE else "Cleo", "reject")):
             decide(audited_workbench, case_id, verdict, name)
-    assert "1 of 1 that wait for you" in texts(opened("team", "Cleo", case=CASE))
+    assert "1 of 1 left for you" in texts(opened("team", "Cleo", case=CASE))
     second = next(case_id for case_id in AUDITED[:3] if case_id != CASE)
     app = opened("team", "Dora", case=second)
-    assert "2 of 3 that wait for you" in texts(app)
+    assert "2 of 3 left for you" in texts(app)
     press(app, "final-approve")
-    press(app, "Approve the original answer for good")
+    press(app, "Approve the original answer as final verdict")
     assert app.query_params["case"] not in (second, CASE)
-    assert "3 of 3 that wait for you, 1 done now" in texts(app)
-    assert f"Approved for good: {second}" in texts(app).replace("\\", "")
+    assert "2 of 2 left for you, 1 done now" in texts(app)
+    assert f"Approved as final verdict: {second}" in texts(app).replace("\\", "")
 
 
 def test_a_case_waits_for_who_may_adjudicate_it_and_for_others_else(audited_workbench: Workbench) -> None:
@@ -303,7 +354,6 @@ def test_a_case_assigned_to_me_is_marked_and_counted(audited_workbench: Workbenc
     assert not audited_workbench.store.team.assigned_among(lead.name, [row.id for row in rows])
     summary = audited_workbench.cases.summary(mine)
     (_, *_), (marked, *_) = case_row(summary, {}, brief=True)["cells"], case_row(summary, {}, mine=True)["cells"]
-    assert isinstance(marked, dict)
     assert [pill["text"] for pill in marked["pills"]] == ["assigned to you"]
     app = opened("overview", reviewer="Ada, PhD")
     (link,) = [link.proto for link in app.get("page_link") if "assigned to you" in link.proto.label]

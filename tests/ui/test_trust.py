@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from masis.schema.team import QueuePolicy
 from masis.services import Workbench
 from masis.ui.trust.page import VIEWS
 from tests.reviewing import decide
@@ -28,16 +29,43 @@ def test_figures_come_with_intervals_and_lead_to_their_cases(audited_workbench: 
     drawn = "\n".join(str(element.proto) for element in app.main if hasattr(element, "proto"))
     for part in (
         *("100% (2 of 2; 95% interval", "2 are too few to tell: it may be anything from 16% to 100%."),
-        *("Always giving the same verdict has 0.", "agreement beyond chance in these 3 cases, too few to tell for"),
+        *("Always giving the same verdict has 0.", "3 cases: too few to tell how strong agreement beyond chance is"),
     ):
         assert part in drawn
     assert "the cases" in texts(app)
     assert "simulated" not in texts(app)
 
 
+def test_labels_that_are_missing_are_asked_for_and_the_orders_are_compared_by_decisions_whatever_is_chosen(
+    audited_workbench: Workbench,
+) -> None:
+    decided(audited_workbench)
+    assert "Labels count that audited cases were imported with" in texts(
+        open_page("trust", source="gold", field="Nowhere")
+    )
+    page = texts(open_page("trust", source="gold", field="Nowhere", view="next"))
+    assert "No faulty answer" not in page
+    assert "3 decided answers, 2 faulty" in page
+
+
+def test_where_no_spot_check_was_drawn_the_page_says_how_to_start(audited_workbench: Workbench) -> None:
+    page = open_page("trust", view="missed")
+    assert "No answer was drawn yet" in texts(page)
+    assert not page.slider
+
+
 def test_a_lead_draws_only_where_enough_answers_are_there(audited_workbench: Workbench) -> None:
     page = open_page("trust", view="guarantee")
+    pool = audited_workbench.trust.offer(audited_workbench.trust.auditors()[0][0]).pool
     assert "149 blind draws without a fault show it" in texts(page)
+    assert texts(page).count(f"{pool} undecided can be drawn, {149 - pool} more are needed") == 2  # in What next? too
+    assert next(button for button in page.button if button.label.startswith("Draw")).disabled
+    audited_workbench.store.team.put("Ada", QueuePolicy(reviewers=2, rule="adjudicated", machine="never"))
+    for case in AUDITED:
+        decide(audited_workbench, case, reviewer="Bo")
+    assert audited_workbench.trust.offer(audited_workbench.trust.auditors()[0][0]).pool == 0 < pool
+    page = open_page("trust", view="guarantee")
+    assert f"{pool} undecided can be drawn" in texts(page)  # fewer would say that another has decided
     assert next(button for button in page.button if button.label.startswith("Draw")).disabled
 
 

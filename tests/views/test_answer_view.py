@@ -25,7 +25,7 @@ from masis.views.answer import (
 from masis.views.charts import course, course_chart
 from masis.views.headline import headline
 from masis.views.scores import changing_rules, measured_frame, origin_frame, origins, score_cells, score_frame
-from masis.views.story import OFFLINE_SAYS, asks_for_a_person, ended, nothing_found, story
+from masis.views.story import OFFLINE_SAYS, asks_for_a_person, ended, nothing_found, story, what_failed
 from masis.views.words import SCORE
 
 
@@ -321,11 +321,12 @@ def test_warnings_are_reported_with_their_place(run: Run) -> None:
     assert lines[-1] == "and 8 more"
 
 
-def test_an_audit_that_ended_with_an_error_says_at_once_what_went_wrong(run: Run) -> None:
+def test_what_went_wrong_in_an_audit_that_ended_with_an_error_stands_apart_from_the_reasons(run: Run) -> None:
     warning = RunWarning(code="CRITIC-ERR-003", step="critique", iteration=1, message="The server can't be reached.")
     reasons = tuple(ReviewReason(code=code, message=f"{code}.") for code in ("unscored", "error"))
     failed = run.model_copy(update={"review_reasons": reasons, "warnings": (warning,)})
-    assert asks_for_a_person(failed) == ["unscored.", "error. The server can't be reached."]
+    assert (asks_for_a_person(failed), what_failed(failed)) == (["unscored.", "error."], warning.message)
+    assert what_failed(failed.model_copy(update={"review_reasons": reasons[:1]})) == ""
 
 
 def test_what_is_wrong_is_named_before_what_could_not_be_certified(run: Run) -> None:

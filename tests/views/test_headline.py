@@ -8,7 +8,7 @@ import pytest
 
 from masis import run_audit
 from masis.audit.instructions import find_instructions
-from masis.schema.audit import Citation, Claim, ClaimCheck, Contradiction, Issue, QuoteCheck, ReferenceCheck
+from masis.schema.audit import Claim, ClaimCheck, Contradiction, Issue, QuoteCheck, ReferenceCheck
 from masis.schema.calls import REPLAY
 from masis.schema.run import ReviewCode, ReviewReason, Run
 from masis.views.headline import KINDS, LONGEST_HEADLINE, headline, standing
@@ -208,6 +208,14 @@ def test_where_nothing_was_found_the_line_names_a_lesser_issue_as_lesser(
     assert (line.text, line.tone, line.others) == (text, tone, others)
 
 
+def test_what_an_answer_leaves_out_is_said_as_such_where_nothing_else_was_found(clean: Run) -> None:
+    point = critic("missing_info", "medium", "Missing information: never above 20 per cent.")
+    line = headline(
+        with_original(clean, issues=(point.model_copy(update={"rule": "missing_information", "source": "claims"}),) * 2)
+    )
+    assert (line.text, line.others) == ("Leaves out: never above 20 per cent", "2 missing points")
+
+
 def test_what_the_line_says_itself_is_not_counted_again(clean: Run) -> None:
     assert headline(audited("The bridge is 120 metres long. It opened in 1931.")).others == ""
     assert headline(with_original(clean, claims=(check("partial"),))).others == ""
@@ -250,6 +258,32 @@ def test_sources_that_disagree_are_quoted_and_those_about_different_things_are_n
     assert headline(apart).kind in ("nothing", "unconfirmed")
 
 
+def test_a_conflict_that_only_the_critic_names_is_named_and_counted(clean: Run) -> None:
+    named = clean.iterations[0].critique.model_copy(update={"conflicting_evidence": ("a says 1906, b 1946.", "c, too")})
+    line = headline(with_original(clean, critique=named))
+    assert line.text == "Nothing found but 2 conflicts between sources: Sources disagree: a says 1906, b 1946"
+    beside = headline(with_original(clean, critique=named, claims=(check("unsupported"),)))
+    assert beside.others == "2 conflicts between sources"
+
+
+@pytest.mark.parametrize(
+    ("theirs", "text"),
+    [
+        ("a lease over 48 months at 1,850", "48 x 1,850 + 6,000 = 94,800"),
+        ("The total comes to 94,800.", "c2 contradicts “The total comes to 84,800”: “The total comes to 94,800”"),
+    ],
+)
+def test_where_the_words_quoted_do_not_show_a_contradiction_the_critic_says_it(
+    clean: Run, theirs: str, text: str
+) -> None:
+    total = "The total comes to 84,800"
+    found = check("contradicted", f"{total} [c2].", contradictions=(conflict(total, theirs, "stated"),))
+    found = found.model_copy(update={"claim": found.claim.model_copy(update={"sentence": 0})})
+    objection = critic("logical", "high", "48 x 1,850 + 6,000 = 94,800.").model_copy(update={"start": 0, "end": 5})
+    line = headline(with_original(clean, claims=(found,), issues=(objection,)))
+    assert (line.text, line.others) == (text, "")
+
+
 def test_a_revision_is_not_what_the_line_is_about(clean: Run) -> None:
     worse = clean.iterations[0].model_copy(update={"iteration_number": 2, "claims": (check("unsupported"),)})
     revised = clean.model_copy(update={"iterations": (clean.iterations[0], worse), "best": 1})
@@ -280,8 +314,6 @@ HOSTILE = "\u202eevil\u2066 <img src=x>\n\x00 ![x](http://e)" + " long" * 500
 
 def test_text_from_outside_stays_one_short_line_without_signs_that_turn_it(clean: Run) -> None:
     claim = check("contradicted", HOSTILE, contradictions=(conflict(HOSTILE, HOSTILE, "stated"),), sources=(HOSTILE,))
-    citation = clean.iterations[0].citation_audit.citations[0].model_copy(update={"evidence_id": HOSTILE})
-    assert isinstance(citation, Citation)
     audit = clean.iterations[0].citation_audit.model_copy(update={"invalid_citations": (HOSTILE, HOSTILE + "2")})
     shown = [
         with_original(clean, claims=(claim,)),

@@ -133,6 +133,19 @@ def test_a_screening_has_a_line_and_a_view() -> None:
     assert "<script" not in masis.html(screening)
 
 
+def test_many_runs_and_other_things_are_refused_with_what_to_give(runs: list[masis.Run]) -> None:
+    with pytest.raises(InputError, match=r"is a list, not a Run. Give one run: .*masis\.runs_to_pandas"):
+        masis.plot(runs)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"is text, not a Run. Give what masis\.audit_many or Desk\.audit returned"):
+        masis.runs_to_pandas(masis.runs_to_pandas(runs))  # type: ignore[arg-type]
+
+
+def test_a_claim_is_one_line_where_it_is_printed(runs: list[masis.Run]) -> None:
+    check = next(check for run in runs for each in run.iterations for check in each.claims)
+    assert str(check).startswith(f"<ClaimCheck: {check.verdict}")
+    assert len(str(check)) < 300
+
+
 def test_a_chart_has_every_score_of_every_iteration(runs: list[masis.Run]) -> None:
     chart = masis.plot(runs[0]).to_dict()
     (rows,) = chart["datasets"].values()

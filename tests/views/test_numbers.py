@@ -262,13 +262,10 @@ def test_scores_are_reported_for_every_iteration_and_those_of_the_originals_are_
 ) -> None:
     left, right = two
     first = right.iterations[0]
-    assert first.quality_score is not None
     worse = first.model_copy(update={"quality_score": first.quality_score - 0.1})
     right = right.model_copy(update={"iterations": (worse, *right.iterations[1:])})
     table = score_frame(left, right).set_index("Score").loc["Quality"]
     assert len(table) == len(left.iterations) + len(right.iterations) + 1
-    assert left.quality is not None
-    assert right.quality is not None
     change = right.quality - left.quality
     assert table["Difference (right minus left)"] == f":red[▼ {-change:.2f}]"
     back = score_frame(right, left).set_index("Score").loc["Quality", "Difference (right minus left)"]

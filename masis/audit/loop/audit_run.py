@@ -96,13 +96,15 @@ class RunReporter:
             self.log(logging.INFO, "step_finished", f"{step}{of}: {words}", {"step": step, "iteration": number, **data})
         return self.event("step_finished", iteration=number, step=step, data=data)
 
-    def warn(self, code: str | None, step: Step | None, message: str, number: int | None = None) -> Events:
-        """Add a warning to the run, the log and the events."""
+    def warn(
+        self, code: str | None, step: Step | None, message: str, number: int | None = None, *, logged: str = ""
+    ) -> Events:
+        """Add a warning to the run, the log and the events; ``logged`` is what the log says of one without a code."""
         serious = code == "CRITIC-ERR-003" or (code is not None and step in LOGGED_AS_ERRORS)
         self.log(
             logging.ERROR if serious else logging.WARNING,
             "warning",
-            _placed(code or "a warning", step, number),
+            _placed(code or logged or "a warning", step, number),
             {"code": code, "step": step, "iteration": number},
         )
         self.log_text("warning", message)
@@ -238,7 +240,9 @@ class AuditRun:
             while True:
                 notice = self.control.calls.notices.get_nowait()
                 if notice.kind == "warning":
-                    yield from self.reporter.warn(None, notice.step, notice.message, notice.iteration)
+                    yield from self.reporter.warn(
+                        None, notice.step, notice.message, notice.iteration, logged=notice.message
+                    )
                 else:
                     yield self.reporter.notice(notice)
 
@@ -310,7 +314,9 @@ class AuditRun:
                 why = revision.changes_explanation.strip() or "The reviser changed nothing."
                 about = RunWarning(code=None, step="revision", iteration=last.iteration_number, message=why)
                 if about not in self.reporter.warnings:  # else the run that was cut short has warned of it
-                    yield from self.reporter.warn(None, "revision", why, last.iteration_number)
+                    yield from self.reporter.warn(
+                        None, "revision", why, last.iteration_number, logged="the reviser changed nothing"
+                    )
         if revision is not None:
             last = last.model_copy(update={"revision": revision})
         if reason is not None and last.evaluation is None and self.settings.evaluate != "never":

@@ -18,9 +18,9 @@ from masis.datasets.paths import text_of, value_at
 from masis.datasets.rows import MOST_DOCUMENT_BYTES, Row, read_rows, row_of
 from masis.errors import InputError
 from masis.schema.case import Case
-from masis.schema.columns import columns_of, likely_columns
+from masis.schema.columns import columns_of, likely_columns, parsed
 from masis.schema.explain import name_elsewhere
-from masis.schema.reading import FieldMap, checked_names, columns_in, is_empty, mapped, value_of
+from masis.schema.reading import SPLIT, FieldMap, checked_names, columns_in, is_empty, mapped, value_of
 from masis.schema.wording import shortened
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def read_any(
     """
     called = name or (str(source) if isinstance(source, Path) else "stdin")
     names = checked_names(names or {})
-    seen, unmatched = SeenIds(), {key for key in names.values() if key is not None}
+    seen, unmatched = SeenIds(), {key for field, key in names.items() if key is not None and field != SPLIT}
     count, any_case = 0, False
     try:
         rows, chosen = _opened(source, builtin()[profile] if isinstance(profile, str) else profile, names, called)
@@ -179,7 +179,7 @@ def _matches(row: dict[str, Any], key: str, names: FieldMap) -> bool:
     if any(value_of(row, part) is not None for part in columns_in(row, key)):
         return True
     inside = any(name.startswith("evidence.") and held == key for name, held in names.items())
-    chunks = value_of(row, names.get("evidence") or "evidence") if inside else None
+    chunks = parsed(value_of(row, names.get("evidence") or "evidence")) if inside else None
     return isinstance(chunks, list) and any(
         isinstance(chunk, Mapping) and value_of(chunk, key) is not None for chunk in chunks
     )
@@ -200,6 +200,13 @@ def formats_of_row(row: dict[str, Any]) -> tuple[Profile, ...]:
     if isinstance(row.get("query"), str) and "evidence" in row:
         return (builtin()[OWN_FORMAT],)
     return tuple(profile for profile in builtin().values() if profile.required and _fits(profile, row))
+
+
+def _formats_mapped(row: dict[str, Any], names: FieldMap) -> tuple[Profile, ...]:
+    try:
+        return formats_of_row(mapped(row, names) if names else row)
+    except InputError:  # named with its line when the row is read
+        return ()
 
 
 def _fits(profile: Profile, row: Any) -> bool:
@@ -236,6 +243,11 @@ def formats_of(source: Source, *, name: str | None = None) -> Fitting:
     return Fitting((), whole or first)
 
 
+def first_rows(source: Source) -> Iterator[Row]:
+    """Yield the rows of a source as they are, before any is taken for a case."""
+    return _source_rows(source, (), source.name if isinstance(source, Path) else "rows")
+
+
 def _opened(source: Source, profile: Profile | None, names: FieldMap, name: str) -> tuple[Iterator[Row], Profile]:
     """Return the rows of a source, and the profile to read them by."""
     if profile is not None:
@@ -244,7 +256,7 @@ def _opened(source: Source, profile: Profile | None, names: FieldMap, name: str)
     chosen = builtin()[OWN_FORMAT]
     for row in rows:  # a row that can't be read, or lacks a part, says nothing about the format
         before.append(row)
-        if isinstance(row.value, dict) and (fits := formats_of_row(mapped(row.value, names) if names else row.value)):
+        if isinstance(row.value, dict) and (fits := _formats_mapped(row.value, names)):
             if len(fits) > 1:
                 every = " and ".join(each.name for each in fits)
                 raise InputError(f"fits {every}", cure=f"Say which: --as {fits[0].name}, for example.")

@@ -13,9 +13,9 @@ from masis.datasets.paths import text_of, value_at
 from masis.datasets.rows import Row
 from masis.errors import InputError
 from masis.schema.case import Case, case_of
-from masis.schema.columns import chunks_in, parsed
+from masis.schema.columns import cited_by_place, parsed
 from masis.schema.explain import kind_of, name_elsewhere
-from masis.schema.reading import FIELDS, FieldMap, content_id, mapped, refuse_unread
+from masis.schema.reading import FIELDS, SPLIT, FieldMap, content_id, evidence_in, mapped, refuse_unread, value_of
 from masis.schema.wording import shortened
 
 PRUNED_LEAST = 12
@@ -47,6 +47,16 @@ class MappedRow(NamedTuple):
 
 def read_row(row: Row, profile: Profile, names: FieldMap) -> MappedRow:
     """Return the case that a row holds, or what is wrong with it."""
+    read = _read_row(row, profile, names)
+    if read.case is None or not cited_by_place(read.case.answer or "", (chunk.id for chunk in read.case.evidence)):
+        return read
+    first = read.case.evidence[0].id
+    problem = f"names no chunk by its id, such as {shortened(first, 40)!r}, and its numbers fit the chunks' places"
+    cure = 'Where [1] means the first chunk: --map evidence.id=, in Python map={..., "evidence.id": None}.'
+    return read._replace(notes=(*read.notes, InputError(problem, cure=cure, field="answer")))
+
+
+def _read_row(row: Row, profile: Profile, names: FieldMap) -> MappedRow:
     try:
         if isinstance(row.value, InputError):
             raise row.value
@@ -55,11 +65,11 @@ def read_row(row: Row, profile: Profile, names: FieldMap) -> MappedRow:
         if own and row.table:
             value = _cells(value, names)
         elif not own and names:
-            value = mapped(value, {key: held for key, held in names.items() if held})
+            value = mapped(value, {key: held for key, held in names.items() if held or key == SPLIT})
         whole = value_at(value, profile.whole) if profile.whole else None
         if isinstance(whole, dict):
             return _whole(row, whole, names if own else {})
-        reading = _Reading(value, profile)
+        reading = _Reading(value, profile, names)
         data = reading.case(names)
         if reading.problems:
             return MappedRow(row.number, row.end, None, tuple(reading.problems))
@@ -91,7 +101,9 @@ def _whole(row: Row, value: dict[str, Any], names: FieldMap) -> MappedRow:
 def _cells(row: dict[str, Any], names: FieldMap) -> dict[str, Any]:
     """Return the cells of a table as values: empty ones are absent, and one text of evidence is a list."""
     nested = {*_IN_A_CELL, *(held for key, held in names.items() if key in _IN_A_CELL)}
-    read = {key: chunks_in(cell) if key in nested else cell for key, cell in row.items() if cell not in ("", None)}
+    read = {key: parsed(cell) if key in nested else cell for key, cell in row.items() if cell not in ("", None)}
+    if isinstance(read.get("evidence"), str):
+        read["evidence"] = evidence_in(read["evidence"], value_of(read, names.get("answer") or "answer"), names)
     if isinstance(read.get("evidence"), str | dict):
         read["evidence"] = [read["evidence"]]
     return read
@@ -104,8 +116,8 @@ def _keys(value: dict[str, Any]) -> str:
 class _Reading:
     """One row as it is read: each method fills one part of the case, and notes what is in its way."""
 
-    def __init__(self, row: dict[str, Any], profile: Profile) -> None:
-        self._row, self._profile = row, profile
+    def __init__(self, row: dict[str, Any], profile: Profile, names: FieldMap) -> None:
+        self._row, self._profile, self._names = row, profile, names
         self.problems: list[InputError] = []
 
     def case(self, names: FieldMap) -> dict[str, Any]:
@@ -115,7 +127,7 @@ class _Reading:
         data: dict[str, Any] = {"query": self._text(self._at("query"), "query", required=True)}
         if answer is not None:
             data["answer"] = self._text(answer, "answer")
-        data["evidence"] = self._evidence(evidence)
+        data["evidence"] = self._evidence(evidence, answer)
         parts = {"citations": citations, "labels": self._labels(), "messages": self._at("messages")}
         data |= {name: part for name, part in parts.items() if part not in (None, [], {})}
         self._fill_metadata(metadata, data, names)
@@ -193,7 +205,7 @@ class _Reading:
 
     # evidence
 
-    def _evidence(self, given: Any) -> list[dict[str, Any]]:
+    def _evidence(self, given: Any, answer: Any) -> list[dict[str, Any]]:
         if given is None:
             if (key := name_elsewhere("evidence", self._row)) is not None:
                 self._wrong(
@@ -203,7 +215,7 @@ class _Reading:
                 self._wrong(f"is missing or empty (the row holds {_keys(self._row)})", SHOWN, "evidence")
             return []
         chunks: dict[str, dict[str, Any]] = {}
-        items = _items(given)
+        items = _items(evidence_in(given, answer, self._names))
         ids, sources = (_beside(self._at(name), len(items)) for name in ("evidence_ids", "evidence_sources"))
         for number, item in enumerate(items, 1):
             beside = {"id": ids[number - 1], "source": sources[number - 1]} if isinstance(item, str) else {}
@@ -301,7 +313,7 @@ def _with_texts(sources: list[dict[str, Any]], beside: list[Any]) -> list[Any]:
 
 def _items(evidence: Any) -> list[Any]:
     """Return the items of an evidence: a list, a list written as text, one text, or an object of id and text."""
-    read = chunks_in(evidence)
+    read = parsed(evidence)
     if isinstance(read, list):
         return [item for part in read for item in (part if isinstance(part, list) else [part])]
     if isinstance(read, dict) and read and all(isinstance(text, str) for text in read.values()):

@@ -62,6 +62,7 @@ _NUMBER = re.compile(
     r"(?P<number>\d++(?:,\d{3}(?!\d))*+(?:\.\d++)?+)(?P<ordinal>st|nd|rd|th)?(?![\d_])",
     re.IGNORECASE,
 )
+_ALWAYS = re.compile(r"(?<![\d/.,])24\s?/\s?7(?:\s?/\s?365)?(?![\d/]|[.,]\d)")  # around the clock: no figure
 _AFTER = re.compile(r"[\s\u00a0-]?(?P<word>percentage points?|per cent|km/h|[°µμ]?[^\W\d_]+|%)")
 _RANGE = re.compile(r"\s?(?:-|–|to|and|or|of|of the|by|x|×)\s?")
 _PLAIN = re.compile(r"\D{0,4}[\d.,]+")
@@ -132,6 +133,8 @@ def _digit_numbers(text: str, taken: Sequence[tuple[int, int]]) -> list[Fact]:
         for match in _NUMBER.finditer(text)
         if not _overlaps(match.start("number"), match.end("number"), taken) and len(match["number"]) < 25
     ]
+    if always := [(match.start(), match.end()) for match in _ALWAYS.finditer(text)]:
+        found = [fact for fact in found if not _overlaps(fact.start, fact.end, always)]
     for i in range(len(found) - 2, -1, -1):  # "6 to 8%", "$205 to $215 million": the unit of the second belongs to both
         here, after = found[i], found[i + 1]
         open_ended = here.dimension in ("", after.dimension) and _PLAIN.fullmatch(here.text)

@@ -29,6 +29,19 @@ _LIST = {name: frozenset(words) for name, words in _LISTS.items()}
 _FAMILIES: tuple[Family, ...] = ("people", "animals", "studies", "other")
 FAMILY: dict[str, Family] = {word: family for family in reversed(_FAMILIES) for word in _LISTS[family]}
 """The family of each unit, in the plural."""
+_TRADE = re.compile(r"[a-z]{3,}(?:wives|(?<!gon)ists|ians|ers|ors)")
+_DOES = re.compile(
+    r"(?:who|aged|took part|participated|consented|agreed|volunteered|answered|completed|filled|kept|contributed|"
+    r"(?:, \d+ )?of whom|were (?:interviewed|recruited|enrolled|invited|surveyed|asked|randomi[sz]ed|assigned))\b"
+)
+"""How people are named by what they do, and what they do in a study: "26 bakers kept diaries"."""
+
+
+def family_of(unit: str, behind: str = "who") -> Family | None:
+    """Return the family of a unit in the plural; people that no list names are known by the words behind them."""
+    named = unit not in _LIST["staff"] | _LIST["measure"] and _TRADE.fullmatch(unit) and _DOES.match(behind)
+    return FAMILY.get(unit) or ("people" if named else None)
+
 
 _TOKEN = re.compile(
     r"\d{1,3}(?:[,\u00a0\u2009\u202f ]\d{3})+(?![\d])(?!\.\d)"  # thousands, set apart by a comma or a space
@@ -178,39 +191,67 @@ _AGE = re.compile(r"\d\S* (?:[-–‐‑—] )?(?:years?|yrs?|months?|weeks?|day
 """``14-year-old(s)``, ``6 month old``."""
 _BOUND = re.compile(r"(?:(?:minimum|maximum) of|at least|up to)$")
 """What stands before a bound, which is no count: "at least 10 patients"."""
+_FOR_EACH = re.compile(r"\beach (?:\S+ )?(?:with|to|took|wrote|gave)$")
+"""What stands before a number that belongs to one unit: "each matched with 4 controls"."""
 _N = re.compile(r"\bns? [=:≈]$")
 _SHARE_AHEAD, _SHARE_BEHIND = re.compile(r"% [(,;]$"), re.compile(r"[,;\[(/=] \S+ %")
+_SHARE_INSIDE = re.compile(r"% (?:[)\],;]|of\b)|% *$")
+_SHARE_BESIDE = re.compile(r"[(\[;,] \S+ % [)\],;]")
 _SAMPLE_NOUN = r"\b(?:samples?|total|series|cohort|population)"
 _LINK = r"(?:was|is|were|included|compris(?:ed|ing|es)|consisted|totall?ed)"
 _OF_SAMPLE = re.compile(
-    rf"(?:{_SAMPLE_NOUN}(?: (?:consisted|size|composed|comprised))? of|{_SAMPLE_NOUN} size {_LINK}|\bsamples? {_LINK})"
+    rf"(?:{_SAMPLE_NOUN}(?: (?:consisted|size|composed|comprised))? of|{_SAMPLE_NOUN} size {_LINK}|\bsamples? {_LINK}"
+    r"|\b(?:responses|replies|answers|data|returned|completed) (?:\S+ )?(?:from|by))"
     r"(?: (?:approximately|about|over|only|nearly))?$"
 )
-""""a total of", "a sample of about", "the sample size was", "the sample consisted of"."""
+_THEY_WERE = re.compile(
+    r"\b(?:participants|respondents|subjects|informants|interviewees|volunteers) (?:were|comprised)$"
+)
+""""a total of", "a sample of about", "the sample size was", "the sample consisted of"; "respondents were"."""
 _GROUPS = "(?:groups?|arms?|cohort|condition|conditions|treatment|dose)"
-_PER_GROUP = re.compile(rf"(?:(?:per|each|every|either|/) {_GROUPS}|(?:in|for) (?:per|each|every|either) {_GROUPS})\b")
-_INTO_STUDY = "(?:randomi[sz]ed|enrolled|recruited|included)"
-_JOIN = r"(?:^| )(?:and|,|versus|vs|to|or|while|whereas|with|plus|;|\()$"
-_UNNAMED: tuple[tuple[re.Pattern[str], re.Pattern[str], Form, int], ...] = tuple(
-    (re.compile(ahead), re.compile(rf"{behind}\b"), form, taken)  # type: ignore[misc]  # of the literals below
-    for ahead, behind, form, taken in (
-        (_JOIN, "(?:answered|responded|returned|participated|consented|enrolled)", "sample", 1),
-        (_JOIN, f"(?:were|was) {_INTO_STUDY}", "sample", 2),
-        (r"\b(?:the|of|all)$", _INTO_STUDY, "noun", 0),
-        (r"\b(?:randomi[sz]ed|assigned)\b.* (?:and|or|versus)$", "to", "bare", 0),
-        (_JOIN, "in (?:all|total)", "sample", 2),
-        (r"\b(?:patients|participants|children|adults|women|men|people|students) :$", r"in (?:19|20)\d\d", "bare", 0),
-        (_JOIN, r"in (?:19|20)\d\d", "bare", 0),
+_ASSIGNED = "(?:randomi[sz]ed|assigned|allocated)"
+_PER_GROUP = re.compile(
+    rf"(?:were {_ASSIGNED} )?(?:(?:in|for|to) )?(?:per|each|every|either|/) {_GROUPS}\b|each(?= (?:[),;.]|were))"
+)
+_INTO_STUDY = "(?:randomi[sz]ed|enrolled|recruited|included|analy[sz]ed|completed by)"
+_TOOK_PART = (
+    r"(?:gave (?:\S+ )?consent|accepted|answered|responded|replied|returned|participated|consented|agreed|enrolled|"
+    "took part|entered|completed(?= (?:it|them|and)))"
+)
+_JOIN = r"(?:^| )(?:and|,|versus|vs|to|or|while|whereas|with|plus|against|;|\()(?: (?:the|another))?$"
+_OF_THESE = r"of (?:whom|which|these|those|them)"
+_DRAWN = rf"{_JOIN}|\b{_OF_THESE}(?: ,)?(?: only)?$"
+_PLACE = "(?:group|arm|cohort|practices|schools|clinics|wards|hospitals|homes|villages)"
+_UNNAMED: tuple[tuple[Form, re.Pattern[str], re.Pattern[str]], ...] = tuple(
+    (form, re.compile(ahead), re.compile(rf"(?:{behind})(?!\w)"))  # type: ignore[misc]  # of the literals below
+    for form, ahead, behind in (
+        ("sample", _DRAWN, f"{_TOOK_PART}|were {_INTO_STUDY}|underwent randomi[sz]ation"),
+        ("sample", rf"\b{_OF_THESE}(?: ,)?$", rf"(?:[a-z'’-]+ ){{1,7}}?were {_INTO_STUDY}"),
+        ("sample", _JOIN, rf"{_OF_THESE} (?:{_TOOK_PART}|were {_INTO_STUDY})"),
+        ("sample", r"\bthe (?:remaining|other)$", f"were (?:{_ASSIGNED}|{_INTO_STUDY})"),
+        ("sample", r"\b(?:leaving|left)$", r"\S+"),
+        ("sample", _JOIN, "in (?:all|total)"),
+        ("noun", r"\b(?:the|of|all)$", _INTO_STUDY),
+        ("bare", "", f"were (?:randomly )?{_ASSIGNED} to"),
+        ("bare", r"\b(?:randomi[sz]|assign|allocat|match)(?:ed|ing)\b(?:.* (?:and|or|versus|,))?$", "to"),
         (
-            _JOIN,
-            "(?:with|without|who|received|receiving|assigned|randomi[sz]ed|had|(?:in|on) (?:the|a|each))",
             "bare",
-            0,
+            r"\b(?:randomi[sz]|assign|allocat|divid|treat|compar|match)(?:ed|ing)\b.* \($",
+            r"(?:[,;] [^)]*)?\)",
+        ),
+        ("bare", rf"\b(?:and|while|whereas) (?:the|a) (?:\S+ ){{1,3}}{_PLACE}$", r"[.,;()]|and"),
+        ("bare", r"\b(?:received|given|underwent|used|took)\b.* (?:and|,|while|whereas)$", "[a-z]+"),
+        ("bare", r"\b(?:and|or|versus) (?:\S+ ){1,5}(?:in|by|for|among)$", r"[.,;]"),
+        ("bare", rf"{_JOIN}|\b(?:patients|participants|children|adults|women|men|people|students) :$", r"in \d{4}"),
+        (
+            "bare",
+            _JOIN,
+            rf"with(?:out)?|before|after|(?:a )?(?:placebo|sham)|who|{_ASSIGNED}|received|had|\w+ not|in the|on",
         ),
     )
 )
 """A number whose unit was said before, by the words ahead and behind: "27 patients with migraine and 30 with headache",
-"sent to 74 units; 57 answered", "(640 in all)"; its form, and how many words behind belong to it.
+"sent to 74 units; 57 answered", "(640 in all)".
 """
 
 
@@ -224,6 +265,8 @@ def mentions(tokens: Tokens) -> list[Mention]:
 def _mention(tokens: Tokens, numeral: Numeral, before: Numeral | None) -> Mention | None:
     value, first, after = numeral
     if _N.search(tokens.ahead(first, 2)):
+        if tokens.word(after) in _LIST["measure"]:
+            return None
         mention = _with_unit(tokens, numeral, "n")
         beside = _SHARE_AHEAD.search(tokens.ahead(first - 2, 2)) or _SHARE_BEHIND.match(tokens.behind(after, 4))
         if _is_of_each_group(tokens, numeral, mention):
@@ -237,17 +280,33 @@ def _mention(tokens: Tokens, numeral: Numeral, before: Numeral | None) -> Mentio
     if _is_of_each_group(tokens, numeral, mention):
         return mention._replace(form="groups")
     word = tokens.word(after)  # "a total of 166 infusions": a noun that is no unit
-    if _OF_SAMPLE.search(tokens.ahead(first, 4)) and (
-        mention.unit or word in _LIST["stop"] or not word[:1].isalpha() or not word.endswith("s")
-    ):
+    if _THEY_WERE.search(tokens.ahead(first, 2)) and word.isalpha() and not word.endswith(("ed", "ing")):
+        return mention._replace(form="sample")
+    counts = mention.unit or family_of(word) or word in _LIST["stop"] or not (word[:1].isalpha() and word.endswith("s"))
+    compared = _LIST["control"] & set(tokens.ahead(first, 4).split())
+    if counts and not compared and _OF_SAMPLE.search(tokens.ahead(first, 4)):
         return mention._replace(form="sample")
     if mention.unit:
         return mention if value > 1 else None
+    if tokens.word(after + 1) in ("and", "or") and word not in _LIST["stop"] and word.isalpha() and word[-1] != "s":
+        next_one = _number_at(tokens.words, after + 2) if after + 2 < len(tokens.words) else None
+        infants = next_one and _with_unit(tokens, next_one, "noun")
+        if infants and infants.unit:  # "394 male and 360 female infants"
+            return mention._replace(after=after + 1, unit=infants.unit, family=infants.family)
     if value > 3:
-        ahead, behind = tokens.ahead(first, 12), tokens.behind(after, 2)
-        for words_ahead, words_behind, form, taken in _UNNAMED:
-            if words_ahead.search(ahead) and words_behind.match(behind):
-                return Mention(value, form, first, after + taken)
+        ahead, behind = tokens.ahead(first, 24).split(" . ")[-1], tokens.behind(after, 10)
+        if share := _SHARE_BESIDE.match(tokens.behind(after, 6)):
+            after += share.group().count(" ") + 1
+            behind = tokens.behind(after, 10)
+        for form, words_ahead, words_behind in _UNNAMED:
+            said = words_behind.match(behind) if words_ahead.search(ahead) else None
+            if said and not (share and form == "bare"):
+                named = tokens.word(first - 2) if tokens.word(first - 1) == "(" else ""  # "interviews (32 in all)"
+                other = form == "sample" and named.endswith("s") and named not in FAMILY
+                taken = said.group().count(" ") + 1 if form == "sample" else 0
+                return None if other else Mention(value, form, first, after + taken)
+        if word in _LIST["chose"]:  # "88 chose surgery and 97 chose drugs"
+            return mention._replace(form="bare")
     return None
 
 
@@ -263,6 +322,8 @@ def _counts_no_units(tokens: Tokens, numeral: Numeral) -> bool:
         return True
     if before in _SIGNS_BEFORE:
         return glued or before not in _DASHES | {"."}
+    if _FOR_EACH.search(tokens.ahead(numeral.first, 4)):
+        return True
     year = 1900 <= numeral.value <= 2035 and len(tokens.words[numeral.first]) == 4
     return year and before in _LIST["time"]
 
@@ -277,7 +338,7 @@ def _with_unit(tokens: Tokens, numeral: Numeral, form: Form) -> Mention:
             if (close := _closing(tokens, here)) is None:
                 break
             share = share or "%" in tokens.words[here:close]
-            if not share and here == numeral.after:
+            if not share and (here == numeral.after or (not best.unit and tokens.word(here - 1).endswith("s"))):
                 break
             here, limit = close, limit + close - here
         elif age := _AGE.match(tokens.behind(here, 6)):
@@ -286,17 +347,18 @@ def _with_unit(tokens: Tokens, numeral: Numeral, form: Form) -> Mention:
                 best = plain._replace(after=old, unit="year-olds", family="people", share=share)
             here, limit = old, limit + old - here
         elif word in _DASHES and tokens.glued(here):  # "knock-in"
-            here += 2
+            here += 1 if tokens.word(here + 1) in FAMILY else 2
         elif word not in _LIST["stop"] and (word[0].isalpha() or word in ",/'\"“”’"):
             if best.unit and (not word[0].isalpha() or word in ("and", "or")):
                 break
             here += 1
-            if word in FAMILY:
-                best = plain._replace(after=here, unit=word, family=FAMILY[word], share=share)
+            if family := family_of(word, tokens.behind(here, 4)):
+                best = plain._replace(after=here, unit=word, family=family, share=share)
         else:
             break
     if best.unit and tokens.word(best.after) == "(" and (close := _closing(tokens, best.after)):
-        return best._replace(share=best.share or "%" in tokens.words[best.after : min(close, best.after + 6)])
+        inside = tokens.behind(best.after, 6, close)
+        return best._replace(share=best.share or _SHARE_INSIDE.search(inside) is not None)
     return best
 
 
@@ -316,7 +378,13 @@ def _whole(tokens: Tokens, numeral: Numeral, before: Numeral | None, mention: Me
     plain = [word for word in between if word[0].isalpha()]
     if {".", ";"} & set(between) or not all(word in FAMILY or word in ("out", "cases", "ci") for word in plain):
         return None
+    if mention.family == "people" and any(FAMILY.get(word) == "other" for word in plain):
+        return None  # "89 eyes of 89 patients"
     unit = mention.unit or next((word for word in plain if word in FAMILY), "")
+    past = _closing(tokens, mention.after) if tokens.word(mention.after) == "(" else mention.after
+    does = set(tokens.behind(past or mention.after, 3).split())
+    if does & (_LIST["gathered"] | _LIST["replied"]):  # "44 of 52 patients agreed"
+        return mention._replace(value=before.value, form="sample", first=before.first)
     enclosed = tokens.word(before.first - 1) in ("(", ";", ",", "[")
     if not unit and "%" not in between and (not enclosed if tokens.word(at) == "/" else numeral.value < 5):
         return None
@@ -326,7 +394,7 @@ def _whole(tokens: Tokens, numeral: Numeral, before: Numeral | None, mention: Me
 def _is_of_each_group(tokens: Tokens, numeral: Numeral, mention: Mention) -> bool:
     """Return whether a number is of each group: "groups of 10", "10 per group", "10 rats in each group"."""
     stated = tokens.ahead(numeral.first, 2) in ("groups of", "arms of")
-    return stated or _PER_GROUP.match(tokens.behind(mention.after, 3)) is not None
+    return stated or _PER_GROUP.match(tokens.behind(mention.after, 5)) is not None
 
 
 # Which of them are sample sizes, and of which kind. The kinds are those of the codebook in docs/grading.md; those
@@ -337,21 +405,27 @@ _STUDIED: tuple[Family | None, ...] = ("people", "animals", None)
 _RESTS_ON: tuple[tuple[Kind, tuple[Family | None, ...]], ...] = (
     ("total", _STUDIED),
     ("total", ("studies",)),
-    ("total", ("other",)),
     ("arm", _STUDIED),
+    ("total", ("other",)),
     ("of", _STUDIED),
 )
 """What a study rests on, the first that it states."""
 _ELSEWHERE = re.compile(
-    r"^previously\b|\b(?:previous|prior|earlier|another|other|published) "
-    r"(?:trials?|stud(?:y|ies)|reports?|series|cohorts?|reviews?|meta|research|work)\b"
+    r"^previously\b|\bexclu(?:ding|ded|sion of)(?: another)?$|\b(?:previous|prior|earlier|another|other|published) "
+    r"(?:trials?|stud(?:y|ies)|reports?|series|cohorts?|reviews?|meta|research|work|evidence|data|experience)\b"
 )
 """Words before a number of a study elsewhere: "in a previous trial of 1,500"."""
+_IN_PRINT = re.compile(r"\bin the (?:medical )?literature\b|\bpreviously (?:reported|described|published)\b")
+_EVERY_YEAR = re.compile(r"^(?:every|each) year\b|\b(?:annually|worldwide|in the (?:country|world))\b")
+"""Words of a sentence about how many there are in all: "every year 12,000 children swallow a coin"."""
 _ONLY_PLANNED = re.compile(r"(?:\S+ ){0,3}(?:planned|required|needed|calculated|necessary|intended)\b")
 """Words behind a sample size that was aimed at."""
-_JOINING = frozenset("and versus vs with to or , plus another".split())
+_CLAUSE_ENDS = re.compile(r" [:;(] | , of (?!whom|which)")
+_FROM_THESE = re.compile(r"\bof (?:whom|which|these|those|them)\b")
+_JOINING = frozenset("and versus vs with to or against while whereas , plus another".split())
 """Words between the numbers of two groups."""
 
+_WAS_OR_HAD = {"was", "were", "have", "has", "had"}
 _LEAST_SUM, _PARTS_WITHIN = 20, 40
 """Smaller numbers are the sum of others by chance; the parts stand within so many words."""
 
@@ -368,11 +442,14 @@ class MentionClassifier:
             if at + 1 == len(words) or (word in (".", "?", "!") and not text[spans[at + 1][0]].islower())
         ]
         self.sentences = list(zip([0, *ends[:-1]], ends, strict=True)) if ends else []
+        self.headings = [at for at, _ in self.sentences if words[at] in _LIST["background"] | _LIST["heading"]]
         self.is_review = sum(word in _LIST["review"] for word in words) >= 2
         self.whole: dict[Family | None, int] = {}
         """The greatest total so far, by family."""
         self.arms: dict[Family | None, int] = {}
         """The sum of the groups so far, by family."""
+        self.with_arms = -1
+        """Where the sentence of the last group begins."""
         self.repeated: list[Mention] = []
         """Groups of the size of another one: a value is listed once, and counts in the sum."""
 
@@ -383,14 +460,17 @@ class MentionClassifier:
         for index, mention in enumerate(found):
             key = (mention.value, mention.whose)
             if key in counted:
-                if mention.form == "n" and not mention.share and several_n:
+                alike = (mention.form == "n" and several_n) or self._is_paired(mention, found, index)
+                if counted[key].kind == "arm" and alike and not mention.share:
                     self.repeated.append(mention)
+                    self.arms[mention.whose] += mention.value
                 continue
             kind = None if self._is_of_others(mention) else self._kind(mention, found, index, several_n)
             if kind is None:
                 continue
             counted[key] = mention._replace(kind=kind)
             if kind == "arm":
+                self.with_arms = self._sentence(mention)[0]
                 self.arms[mention.whose] = self.arms.get(mention.whose, 0) + mention.value
             if kind == "total":
                 self.whole[mention.whose] = max(self.whole.get(mention.whose, 0), mention.value)
@@ -402,7 +482,14 @@ class MentionClassifier:
             matching = [each for each in counted if each.kind == kind and each.family in families]
             if matching:
                 rests = max(matching, key=lambda each: each.value)
-                return self.tokens.size(self._of_arms(rests, counted) if kind == "arm" else rests)
+                arms = [each for each in counted if each.kind == "arm" and each.family in families]
+                if families == _STUDIED and arms and kind in ("total", "arm"):
+                    groups = self._of_arms(max(arms, key=lambda each: each.value), counted)
+                    first, end = self._sentence(groups)
+                    stated = any(first <= each.first < end for each in matching if each.kind == "total")
+                    if kind == "arm" or (self._words(first, end) & _LIST["grouped"] and not stated):
+                        rests = max(rests, groups, key=lambda each: each.value)
+                return self.tokens.size(rests)
         return None
 
     def _of_arms(self, rests: Mention, counted: Sequence[Mention]) -> Mention:
@@ -411,11 +498,14 @@ class MentionClassifier:
             groups = [
                 each.value
                 for each in self.tokens.numerals()
-                if 1 < each.value < 13 and {"groups", "arms"} & set(self.tokens.words[each.after : each.after + 3])
+                if 1 < each.value < 13
+                and {"groups", "arms", "doses"} & set(self.tokens.words[each.after : each.after + 3])
             ]
             return rests._replace(value=rests.value * max(groups, default=2), kind="total")
         arms = [*self.repeated, *(each for each in counted if each.kind == "arm" and each.form != "groups")]
-        arms = [each for each in arms if each.whose == rests.whose]
+        arms = sorted(each for each in arms if each.whose == rests.whose)
+        together = [[each for each in arms if first <= each.first < after] for first, after in self.sentences]
+        arms = next((each for each in together if len(each) > 1), arms)
         if len(arms) < 2:
             return rests
         first, after = min(each.first for each in arms), max(each.after for each in arms)
@@ -430,21 +520,33 @@ class MentionClassifier:
             case "groups":
                 return "arm"
             case "sample":
-                return "total"
+                return "of" if self._is_pool(mention, found, index) else "total"
             case "n":
                 later = [other.value for other in found[index + 1 :] if other.form == "n"]
-                return self._kind_of_n(mention, several_n, later)
+                pool = self._is_pool(mention, found, index)
+                several_n = several_n or self._is_paired(mention, found, index)
+                return "of" if pool else self._kind_of_n(mention, several_n, later)
             case "bare":
-                return "arm" if self._is_paired(mention, found, index) else None
+                died = self.tokens.word(mention.after) in _LIST["outcome"] - _WAS_OR_HAD
+                return "arm" if self._is_paired(mention, found, index) and not died else None
         return self._kind_of_noun(mention, found, index)
 
     def _is_of_others(self, mention: Mention) -> bool:
         """Return whether a number is of a study elsewhere ("a previous trial of 1,500"), or was only planned."""
         first, end = self._sentence(mention)
+        if _EVERY_YEAR.search(" ".join(self.tokens.words[first:end])) or self._in_background(mention):
+            return True
         before = self.tokens.ahead(mention.first, mention.first - first).split(" ; ")[-1]
         after = self.tokens.behind(mention.after, 8, end).split(";")[0]
+        if mention.family == "people" and _IN_PRINT.search(after):
+            return True
         planned = mention.form == "sample" and _ONLY_PLANNED.match(after)
         return bool(_ELSEWHERE.search(before) or planned)
+
+    def _in_background(self, mention: Mention) -> bool:
+        """Return whether a number stands under the heading "Background", before the next heading."""
+        heading = max((at for at in self.headings if at <= mention.first), default=-1)
+        return len(self.headings) > 1 and self.tokens.word(heading) in _LIST["background"]
 
     def _kind_of_n(self, mention: Mention, several: bool, later: Sequence[int]) -> Kind | None:
         if mention.share:
@@ -459,40 +561,85 @@ class MentionClassifier:
         ahead = self._words(max(first, mention.first - 4), mention.first)
         whole = max(counts.get(mention.whose, 0) for counts in (self.whole, self.arms))
         behind = self.tokens.words[mention.after : min(end, mention.after + 8)]
-        verb = next((word for word in behind if word in _LIST["outcome"] | _LIST["pool"]), "")
-        drawn = any(each.form == "sample" for each in found[index + 1 :] if each.first < end)
-        if (self.tokens.word(first) == "of" and drawn) or verb in _LIST["pool"]:
+        verb = next((word for word in behind if word in _LIST["outcome"]), "")
+        if self._is_pool(mention, found, index):
             return "of"
         if whole and self._words(mention.first, mention.after) & _LIST["control"]:
             return "arm"
         paired = self._is_paired(mention, found, index)
-        if mention.share:
+        if mention.share or (whole and verb in _LIST["outcome"] - _WAS_OR_HAD):
             return None
-        if self._is_sum(mention):
+        if self._is_sum(mention, found, index):
             return "total"
         if whole == 0:
             return "arm" if paired else "total"
+        alike = whole == self.arms.get(mention.whose) and self.with_arms == first
+        if paired and (alike or self._words(first, end) & _LIST["assigned"]):
+            return "arm"
         if mention.value >= whole or ((near | ahead) & _LIST["whole"] and not paired):
             return "total"
-        if verb in _LIST["outcome"] and verb not in ("was", "were"):
+        if verb in ("have", "has", "had"):
             return None
         return "arm" if paired or self._words(first, end) & _LIST["grouped"] else None
 
-    def _is_sum(self, mention: Mention) -> bool:
+    def _is_pool(self, mention: Mention, found: Sequence[Mention], index: int) -> bool:
+        """Return whether a sample was drawn from these: "402 adults were screened and 306 were enrolled"."""
+        first, end = self._sentence(mention)
+        later = [each for each in found[index + 1 :] if each.first < end and each.value < mention.value]
+        stop = min(end, mention.after + 20, *(each.first for each in later))
+        clause = _CLAUSE_ENDS.split(self.tokens.behind(mention.first, stop - mention.first))[0].split()
+        ahead = self.tokens.words[max(first, mention.first - 6) : mention.first]
+        said = {*clause, *(() if "," in ahead or mention.form == "sample" else ahead)}
+        if said & _LIST["gathered"]:
+            return False
+        after = next((each for each in self.sentences if each[0] == end), (end, end))[1]
+        sampled = [each for each in found[index + 1 :] if each.form == "sample" and each.value < mention.value]
+        sampled = [each for each in sampled if each.first < (after if self._from_these(each) else end)]
+        if any(self.tokens.word(each.after - 1) in _LIST["replied"] or self._from_these(each) for each in sampled):
+            return True
+        enter = _LIST["gathered"] | _LIST["replied"]
+        drawn = sampled or any(
+            each.form == "groups" or self._words(each.after, each.after + 3) & enter for each in later
+        )
+        return bool(said & (_LIST["pool"] | _LIST["possible"] if drawn else _LIST["pool"]))
+
+    def _from_these(self, mention: Mention) -> bool:
+        """Return whether a number is stated as part of what was named before it: "of whom 1,805 enrolled"."""
+        around = f"{self.tokens.ahead(mention.first, 3)} | {self.tokens.behind(mention.first + 1, 2)}"
+        return _FROM_THESE.search(around) is not None
+
+    def _is_sum(self, mention: Mention, found: Sequence[Mention], index: int) -> bool:
         """Return whether numbers soon behind this one make it up: "88 patients, 45 in one arm, 43 in the other"."""
+        end = self._sentence(mention)[1]
+        parts = [each.value for each in found[index + 1 : index + 6] if each.first < end]
+        if any(sum(parts[:count]) == mention.value for count in range(2, len(parts) + 1)):
+            return True
         later = [each.value for each in self.tokens.numerals(mention.after, mention.after + _PARTS_WITHIN)]
-        parts = [later[start : start + count] for start in range(len(later)) for count in range(2, 6)]
-        return mention.value >= _LEAST_SUM and any(sum(each) == mention.value and min(each) > 1 for each in parts)
+        runs = [later[start : start + count] for start in range(len(later) - 1) for count in range(2, 6)]
+        return mention.value >= _LEAST_SUM and any(sum(each) == mention.value and min(each) > 1 for each in runs)
 
     def _is_paired(self, mention: Mention, found: Sequence[Mention], index: int) -> bool:
         """Return whether another number of the same sentence counts another group of the same kind."""
         first, end = self._sentence(mention)
+        if self.tokens.word(mention.first - 1) in ("of", "among", "amongst") and mention.first < first + 4:
+            return False
         for other in (*found[max(0, index - 2) : index], *found[index + 1 : index + 3]):
-            if other.form not in ("noun", "bare") or other.share or not first <= other.first < end:
+            if other.form not in ("noun", "bare", "n") or other.share or not first <= other.first < end:
                 continue
             between = self._words(min(mention.after, other.after), max(mention.first, other.first))
-            inside = "(" in between and ")" not in between  # the parts of the one before: "five (three women, ...)"
-            if other.whose == mention.whose and between & _JOINING and not between & _LIST["pool"] and not inside:
+            if "n" in (mention.form, other.form) and not (between & _LIST["control"] and mention.form != other.form):
+                continue
+            if other.value == mention.value and {"all", "these"} & {
+                self.tokens.word(each.first - 1) for each in (mention, other)
+            }:
+                continue
+            nested = len(_LIST["of_several"] & {mention.unit, other.unit}) == 1 and other.unit != mention.unit
+            inside = (
+                "n" not in (mention.form, other.form) and "(" in between and ")" not in between
+            )  # the parts of the one before: "five (three women, ...)"
+            apart = {"(", ")"} <= between  # "one school (360 pupils); another (340 pupils)"
+            joined = apart or (between & _JOINING and not inside)
+            if other.whose == mention.whose and not nested and joined and not between & _LIST["pool"]:
                 return True
         return False
 

@@ -33,7 +33,8 @@ _DENIED = re.compile(
 )
 _NOBODY = re.compile(r"\b(?:no|none of the|neither) (?:[\w-]+ ){0,2}$", re.I)
 _NOBODY_WAS = re.compile(
-    r"\b(?:(?:no|none of the|neither)(?: [\w-]+){1,2}|nobody|no one|none|neither [^.;,]{1,60} nor [^.;,]{1,60})"
+    r"\b(?:(?:no|none of the|neither)(?: [\w-]+){1,2}|(?:nobody|no one|none(?: of)?)(?: [\w-]+){0,5}"
+    r"|neither [^.;,]{1,60} nor [^.;,]{1,60})"
     r"(?:, (?:including|even|not even) [^.;,]{1,60},)? (?:was|were|is|are) $",
     re.I,
 )
@@ -46,7 +47,17 @@ _DENIED_AFTER = re.compile(
 )
 _COMPARING = re.compile(r"compared|versus|vs|[a-z]+ (?:[\w-]+ ){0,6}than", re.I)
 """A comparison, which only "not compared with" denies: "no difference versus placebo" has a comparator."""
-_NOT_COMPARED = re.compile(r"\b(?:not|never)(?: be| been| directly)? $", re.I)
+_NOT_COMPARED = re.compile(
+    r"\b(?:not|never)(?: be| been| directly)? $|\b(?:records|entries|codes|charts|files) (?:was|were) $", re.I
+)
+_WITH_ITSELF = re.compile(
+    r" ?(?:(?:the|their|its|our|data|those|values|from|in|paper|medical|hospital) ){0,3}(?:baseline|before|pre-?\w+"
+    r"|admission|year before|source|original|reference|published|expected|norm\w*|records?|files?|registry|database"
+    r"|literature)\b"
+    r"| ?[\d.,%]+(?: [\w%/]+)? (?:at|before|in) (?:baseline|treatment|inclusion|admission|the year before)\b",
+    re.I,
+)
+"""What is compared is no other group: "compared with baseline", "8.1% versus 9.4% at baseline", "with the source"."""
 _PLANNED = re.compile(
     r"\b(?:will|should|would|could|must|may|to) be (?:\w+ly )?$|\b(?:future|further|larger"
     r"|ongoing) (?:[\w-]+,? ){0,3}$"
@@ -59,7 +70,7 @@ _PLANNED = re.compile(
 _PLANNED_AFTER = re.compile(
     r"[\w ,-]{0,60}?\b(?:is|are|would be|will be) (?:\w+ )?"
     r"(?:needed|required|warranted|necessary|planned|awaited|desirable|called for|under ?way|lacking|scarce|few"
-    r"|absent)\b",
+    r"|absent)\b|[\w ,-]{0,40}?\b(?:trials?|study|studies) (?:should|must|could|may|might|will|would)\b",
     re.I,
 )
 _OTHERS = re.compile(
@@ -147,7 +158,7 @@ def _state(text: str, start: int, end: int, *, result: bool = False) -> MentionS
     """Return whether the words at these places are stated, only planned, or denied or said of nobody."""
     before, after = text[max(0, start - _LOOK_BACK) : start], text[end : end + _LOOK_BACK]
     if _COMPARING.match(text, start, end):
-        return "denied" if _NOT_COMPARED.search(before) else "stated"
+        return "denied" if _NOT_COMPARED.search(before) or _WITH_ITSELF.match(after) else "stated"
     if _DENIED_AFTER.match(after):
         return "denied"
     subject = _VERB.match(text, start) and _NOBODY.search(before)

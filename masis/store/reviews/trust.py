@@ -54,17 +54,20 @@ _DECIDED = f"""
     )
 """  # noqa: S608 (names of our own columns)
 
-_POOL = f"""
-    SELECT cases.id, cases.query_start, cases.field, cases.state, {", ".join(f"runs.{name}" for name in _RUN)}
+# the payload is parsed last, of coverable runs alone: that is why its subquery names the run
+_COVERABLE = """
     FROM cases JOIN jobs AS runs ON runs.seq = cases.run_seq
     WHERE runs.auditor = ? AND runs.coverable AND runs.removed_by IS NULL AND cases.redaction_seq IS NULL
-        AND cases.state IN ('needs_review', 'accepted') AND cases.pending = 0
-        AND NOT EXISTS (SELECT 1 FROM case_work WHERE case_seq = cases.seq AND kind = 'decided')
+        AND cases.state IN ('needs_review', 'accepted')
         AND NOT EXISTS (
-            SELECT 1 FROM case_payloads WHERE case_seq = cases.seq AND payload ->> '$.screening' IS NOT NULL
+            SELECT 1 FROM case_payloads
+            WHERE case_seq = cases.seq AND runs.coverable AND payload ->> '$.screening' IS NOT NULL
         )
-    ORDER BY cases.id
-"""  # noqa: S608
+"""
+_UNTOUCHED = """
+        AND cases.pending = 0
+        AND NOT EXISTS (SELECT 1 FROM case_work WHERE case_seq = cases.seq AND kind = 'decided')
+"""
 
 _UNDECIDED = f"""
     SELECT runs.seq, {", ".join(f"runs.{name}" for name in _RUN)}
@@ -94,7 +97,16 @@ class TrustReads:
 
         Columns: ``case_id``, ``question``, ``field``, ``state`` and those of their runs.
         """
-        return self._columns(_POOL, [auditor], ("case_id", "question", "field", "state", *_RUN))
+        columns = ", ".join(
+            ("cases.id", "cases.query_start", "cases.field", "cases.state", *(f"runs.{name}" for name in _RUN))
+        )
+        sql = f"SELECT {columns} {_COVERABLE} {_UNTOUCHED} ORDER BY cases.id"
+        return self._columns(sql, [auditor], ("case_id", "question", "field", "state", *_RUN))
+
+    def pool_ids(self, auditor: str, most: int, *, unsettled: bool) -> list[str]:
+        """Return ids of ``pool``, ``most`` at most; with ``unsettled`` of cases that some, but not all, decided too."""
+        sql = f"SELECT cases.id {_COVERABLE} {'' if unsettled else _UNTOUCHED} LIMIT ?"
+        return [str(row[0]) for row in self._database.execute(sql, [auditor, most])]
 
     def auditors(self) -> list[tuple[str, dict[str, str], int]]:
         """Return the auditors of the newest run of each case: digest, models by role, how many cases; most first."""

@@ -168,7 +168,7 @@ function drawView(root, { data, setTriggerValue }) {
     if (head) { const words = make("span", "reason-about", head); words.dir = "auto"; title.append(words) }
     row.append(title)
     for (const line of lines) { const words = make("div", "reason-line", line); words.dir = "auto"; row.append(words) }
-    if (target) {
+    if (target && !root.getRootNode().host?.closest(".st-key-adjudicated-answer")) { // no decision form is there
       const go = plainButton("link label-this", `Label this ${target.split(":")[0]}`)
       if (!root.targetAt) go.append(make("kbd", "", "L"))
       root.targetAt ??= target
@@ -242,7 +242,8 @@ function drawView(root, { data, setTriggerValue }) {
     if (named.length > 6) line.append(make("span", "", `and ${named.length - 6} more`))
     why.append(line)
     if (narrow() && lit.length) {
-      const passage = lit.filter(item => item.id === lit[0].id).map(item => item.element.textContent).join("")
+      const [first] = lit.toSorted((a, b) => Boolean(b.against) - Boolean(a.against)) // what contradicts it is what is wrong
+      const passage = lit.filter(item => item.id === first.id && Boolean(item.against) === Boolean(first.against)).map(item => item.element.textContent).join("")
       const words = make("blockquote", "", shortened(passage.trim(), 300))
       words.dir = "auto"
       why.append(words)
@@ -702,6 +703,15 @@ function drawView(root, { data, setTriggerValue }) {
     element?.focus({ preventScroll: true })
     reveal(element)
   }
+  // Shows the issue to correct, the gravest where none was gone to; returns where its sentence ends, in characters.
+  const showFaulty = () => {
+    const number = root.issueAt ?? data.issues[0]?.number
+    if (number === undefined) return null
+    selectIssue(number, "answer")
+    const first = data.difference ? null : data.pieces.find(piece => piece.issues?.includes(number))
+    const last = first && data.pieces.findLast(piece => piece.sentence === first.sentence && beginnings.has(piece))
+    return last ? beginnings.get(last) + lettersIn(last.text.trimEnd()) : null
+  }
   root.issueAt = null
   root.listens?.abort()
   root.listens = new AbortController()
@@ -709,6 +719,7 @@ function drawView(root, { data, setTriggerValue }) {
 
   const listen = (target, name, act) => target.addEventListener(name, event => { if (root.isConnected) act(event) }, { signal: root.listens.signal })
   listen(window, "masis-turn", turn)
+  listen(window, "masis-correct", event => { event.detail.end = showFaulty() })
   listen(window, "masis-words", event => { event.detail.words = data.difference ? null : selectedWords() })
   listen(window, "masis-target", event => { event.detail.target = root.targetAt })
   listen(window, "masis-labelled", () => { window.getSelection()?.removeAllRanges(); offer.hidden = true })

@@ -16,7 +16,7 @@ export default function ({ data, parentElement }) {
     line.append(words)
     if (data.headline.others) line.append(make("span", "dim others", data.headline.others))
   }
-  if (data.reasons?.length) line.append(folded("Why it needs review", data.reasons))
+  if (data.reasons?.length) line.append(why(data))
   root.append(title, line)
   const fold = make("button", "fold", "Whole question")
   fold.type = "button"
@@ -35,11 +35,20 @@ export default function ({ data, parentElement }) {
   root.resized.observe(title)
 }
 
-function folded(name, lines) {
-  const details = make("details")
-  const list = make("ul", "reasons")
-  for (const each of lines) list.append(make("li", "", each))
-  details.append(make("summary", "", name), list)
+// Why a person should look, in words; what went wrong technically is a press further away.
+function why({ reasons, technical }) {
+  const list = make("ul")
+  for (const each of reasons) list.append(make("li", "", each))
+  const panel = make("div", "reasons")
+  panel.append(list)
+  if (technical) panel.append(folded("Technical details", make("p", "dim", technical)))
+  const details = folded("Why it needs review", panel)
   details.onkeydown = event => { if (event.key === "Escape") details.open = false }
+  return details
+}
+
+function folded(name, inner) {
+  const details = make("details")
+  details.append(make("summary", "", name), inner)
   return details
 }

@@ -19,13 +19,17 @@ class HeadLine(TypedDict):
 
 
 class CaseHead(TypedDict):
-    """The question, the state, facts in a few words, and why a person should look, folded."""
+    """The question, the state, facts in a few words, and why a person should look, folded.
+
+    ``technical`` is what went wrong in the audit, as it was reported: folded once more below the reasons.
+    """
 
     question: str
     state: LabelData
     facts: list[str]
     headline: NotRequired[HeadLine]
     reasons: NotRequired[list[str]]
+    technical: NotRequired[str]
 
 
 def case_head(head: CaseHead, *, key: str) -> None:

@@ -48,6 +48,7 @@ class Panel {
     listen(document, "visibilitychange", () => this.flush())
     this.resized = new ResizeObserver(() => this.dock())
     if (this.column?.previousElementSibling) this.resized.observe(this.column.previousElementSibling)
+    this.resized.observe(this.el.editor) // it grows with its text
   }
 
   leave() {
@@ -207,8 +208,16 @@ class Panel {
     if (verdict === "approve" && !decided) { this.submit(); return }
     this.reveal()
     if (verdict !== "override") return
-    this.el.corrected.focus({ preventScroll: true })
-    this.el.corrected.scrollIntoView({ block: "nearest" })
+    const { corrected } = this.el
+    corrected.focus({ preventScroll: true })
+    corrected.scrollIntoView({ block: "nearest" })
+    // the answer shows the issue chosen, else the gravest, with its evidence in view; the cursor is in its sentence
+    const asked = { end: null }
+    window.dispatchEvent(new CustomEvent("masis-correct", { detail: asked }))
+    if (asked.end === null || this.fields.corrected !== null) return
+    const before = Array.from(this.data.answer).slice(0, asked.end).join("").length
+    corrected.setSelectionRange(before, before)
+    corrected.scrollTop = (corrected.scrollHeight * before) / corrected.value.length - corrected.clientHeight / 2
   }
 
   // Says why a key or a press can't decide now, and returns whether that is so.
@@ -328,7 +337,7 @@ class Panel {
     }
     if (this.fields.verdict === "approve" && this.data.serious.length) {
       if (!this.asked) {
-        this.asked = { at: performance.now(), ids: this.data.serious.map(each => each.id) }
+        this.asked = { at: performance.now(), ids: this.data.serious.flatMap(each => each.ids) }
         this.change({}, { now: true })
         this.drawReady()
         this.el.ask.scrollIntoView({ block: "nearest" })
@@ -404,9 +413,15 @@ class Panel {
       if (!event.repeat) this.submit()
       return
     }
-    if (event.key === "Escape" && this.root.contains(within) && typesIn(within)) { within.blur(); return }
-    if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || typesIn(within) || elsewhere(within, this.root)) return
-    if (document.querySelector(STREAMLIT.elements.dialog)) return
+    const off = elsewhere(within, this.root)
+    const open = document.querySelector(STREAMLIT.elements.dialog)
+    // Esc leaves a field, and whatever else has the focus: from then on keys are the form's again
+    if (event.key === "Escape" && !open && (off || (this.root.contains(within) && typesIn(within)))) { within.blur(); return }
+    if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || typesIn(within) || open) return
+    if (off) {
+      if (/^[a-z]$/i.test(event.key)) this.say("Keys are off while another control has the focus: press Esc, then the key again.", "warn")
+      return
+    }
     const press = event.key.length === 1 ? event.key.toLowerCase() : event.key
     if (!this.data.revision && (["v", "d", "[", "]"].includes(press) || (press === "w" && event.shiftKey))) {
       event.preventDefault()
@@ -440,8 +455,10 @@ class Panel {
     const before = this.fields.reason
     const offered = Object.fromEntries((this.data.reasons[this.fields.verdict] ?? []).map(each => [each.code, each.text]))
     const replaced = offered[before] && before !== code
-    this.change({ reason: code }, { now: true, says: replaced ? `Reason: “${offered[code]}” in place of “${offered[before]}”.` : "" })
-    if (code === "other" && byKey) this.el.other.focus()
+    const own = code === "other" && byKey
+    const says = replaced ? `Reason: “${offered[code]}” in place of “${offered[before]}”.` : ""
+    this.change({ reason: code }, { now: true, says: own ? `${says} Type it in your own words; Esc, then keys are commands again.`.trim() : says })
+    if (own) this.el.other.focus()
   }
 
   help() {
@@ -606,7 +623,9 @@ class Panel {
     el.submit.firstChild.textContent = this.busy ? "Submitting…" : verdict ? `Submit: ${data.verdicts.find(each => each.code === verdict).text.toLowerCase()} ${data.about.name}${this.asked ? " all the same" : ""}` : "Submit"
     el.submit.disabled = Boolean(this.busy)
     el.discard.hidden = !begun
-    el.saved.textContent = !begun ? "" : this.dirty ? "Saving the draft…" : "Draft saved"
+    // a verdict and a reason are chosen, not written
+    const written = { ...fields, verdict: data.blank.verdict, reason: data.blank.reason }
+    el.saved.textContent = JSON.stringify(written) === JSON.stringify(data.blank) ? "" : this.dirty ? "Saving the draft…" : "Draft saved"
     this.drawHistory()
     el.skip.disabled = !data.go.waiting
     el.next.classList.toggle("primary", !open)
@@ -654,6 +673,12 @@ class Panel {
     el.standing.append(head)
     if (current.why) el.standing.append(named("p", "", current.why, { dir: "auto" }))
     if (current.note) el.standing.append(named("p", "dim", current.note, { dir: "auto" }))
+    if (current.correction?.length) {
+      const text = named("div", "serif correction", "", { dir: "auto", tabindex: "0", "aria-label": "Corrected answer" })
+      text.setAttribute("role", "group")
+      text.append(...current.correction.map(([kind, words]) => make({ out: "del", in: "ins" }[kind] ?? "span", "", words)))
+      el.standing.append(make("p", "label", "Corrected answer"), text)
+    }
     if (current.reported.length) el.standing.append(make("p", "label", "Reported issues"), this.reportList(current.reported))
     const back = make("div", "row")
     if (current.undoable && !this.own?.before) back.append(button("step", "Undo", "U", () => this.undo()))

@@ -11,6 +11,12 @@ class PageKeys {
   }
 
   update({ data }) {
+    if (this.case && data.case && this.case !== data.case) document.querySelector(STREAMLIT.elements.main)?.scrollTo(0, 0)
+    this.case = data.case
+    if (data.focus && data.focus.token !== this.focused) {
+      this.focused = data.focus.token
+      document.querySelector(`.st-key-${data.focus.field} textarea`)?.focus()
+    }
     const groups = JSON.stringify(data.keys)
     if (this.groups === groups) return
     this.groups = groups
@@ -23,7 +29,10 @@ class PageKeys {
 
   key(event) {
     if (!this.root.isConnected) { this.leave(); return }
-    if (event.ctrlKey || event.metaKey || event.altKey || typesIn(event.composedPath()[0])) return
+    const at = event.composedPath()[0]
+    // a list that is open, and a dialog, close by it themselves
+    if (event.key === "Escape" && typesIn(at) && !event.defaultPrevented && !at.closest("dialog, [role=dialog], [aria-expanded=true]")) at.blur()
+    if (event.ctrlKey || event.metaKey || event.altKey || typesIn(at)) return
     const field = this.data.fields[event.key.toLowerCase()]
     if (field && !event.repeat && document.querySelector(".st-key-final-form")) this.lead(`.st-key-${field} textarea`, event)
     if (event.defaultPrevented) return

@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+import uuid
+
+import streamlit as st
+
 from masis.ui.components import registered
+from masis.ui.shell import address
 from masis.ui.shell.keys import page_key_map
 
 _KEYS = registered("page_keys", "key_sheet")
+
+
+_FOCUS = "page-focus"
+
+
+def focus_on(container: str) -> None:
+    """Put the focus into the text field of a container once the page is drawn again, as where an act was refused."""
+    st.session_state[_FOCUS] = {"field": container, "token": uuid.uuid4().hex}
 
 
 def page_keys(page: str) -> None:
@@ -15,4 +28,5 @@ def page_keys(page: str) -> None:
         page: the last part of its address, empty for the overview.
 
     """
-    _KEYS(data=page_key_map(page), key="page-keys")
+    about = {"focus": st.session_state.pop(_FOCUS, None), "case": address.value("case")}
+    _KEYS(data={**page_key_map(page), **about}, key="page-keys")

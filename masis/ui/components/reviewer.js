@@ -14,6 +14,11 @@ document.addEventListener("click", event => {
   }
   look()
 })
+// Enter stores the name; the box that asks for it closes.
+document.addEventListener("keyup", event => {
+  if (event.key !== "Enter" || !event.target.closest?.(".st-key-reviewer-field")) return
+  document.querySelector(BADGE)?.click()
+})
 let wake = null
 window.addEventListener("masis-wake", () => wake?.())
 

@@ -11,11 +11,12 @@ from urllib.parse import parse_qsl, urlencode
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from masis.schema.wording import counted
+from masis.schema.wording import counted, shortened
 from masis.services import Workbench
 from masis.services.records import (
     STATE_OF_VERDICT,
     Bin,
+    CaseFilter,
     Measure,
     MeasuredRun,
     MeasureFilter,
@@ -25,7 +26,7 @@ from masis.services.records import (
     Rates,
 )
 from masis.services.trust import Own, TrustFilter
-from masis.services.trust_summary import figure, how_sure
+from masis.services.trust_summary import IN_VIEW, figure, how_far, how_sure
 from masis.settings import ROLES, Role
 from masis.ui.components.charts import draw_chart
 from masis.ui.components.figures import Figure, figure_table
@@ -52,6 +53,9 @@ READ_AT_ONCE = 10_000
 """Entries of the decision log up to which the page reads what people did without being asked to."""
 SPANS = {"7": "7 days", "30": "30 days", "90": "90 days", "": "All"}
 
+
+WHY = 600
+"""Characters of the reason why a step failed."""
 
 PERIODS_LISTED = 60
 """Periods that the table lists, the newest; the charts above it have all."""
@@ -142,7 +146,7 @@ def _question(run: MeasuredRun) -> Cell:
     return {"text": run.query or "", "href": href, "open": run.run_id, "pills": signs}
 
 
-_HALLUCINATION = Word("hallucination", "bad", RATES["hallucination"].meaning)
+_HALLUCINATION = Word(RATES["hallucination"].title.lower(), "bad", RATES["hallucination"].meaning)
 _REVIEW = Word("needs review", "warn", RATES["needs_review"].meaning)
 
 
@@ -279,14 +283,16 @@ def _controls(workbench: Workbench) -> None:
             on_change=_choose_span,
             label_visibility="collapsed",
         )
-        st.segmented_control(
-            "Period",
-            PERIODS,
-            format_func=lambda period: f"By {period}",
-            required=True,
-            label_visibility="collapsed",
-            **_kept("by", chosen_period(), "week"),
-        )
+        first, last = workbench.metrics.span() or ("", "")
+        if first[:10] != last[:10]:  # of a single day every period shows the same
+            st.segmented_control(
+                "Period",
+                PERIODS,
+                format_func=lambda period: f"By {period}",
+                required=True,
+                label_visibility="collapsed",
+                **_kept("by", chosen_period(), "week"),
+            )
         used = sum(bool(address.value(name)) for name in FILTERS[1:])
         with st.popover(f"Filters ({used})" if used else "Filters", icon=":material/filter_list:"):
             for name, title in (("since", "From"), ("until", "To")):
@@ -334,20 +340,23 @@ def _figures(figures: Sequence[Figure], *, key: str, description: str) -> None:
         st.rerun()
 
 
+def _rate_figures(total: Rates, *, machine: bool) -> list[Figure]:
+    """Return the rates of the answers, or of how the audits ran; each that is not 0 lists its audits."""
+    shares = [(rate, words, share_of(total, rate)) for rate, words in RATES.items() if words.machine is machine]
+    return [
+        Figure(words.title, share.words, words.meaning, "metrics" if share.held else "", {"show": rate})
+        for rate, words, share in shares
+    ]
+
+
 def _answers(workbench: Workbench, total: Rates) -> None:
     """Draw how many answers were audited, what was found in them, where the cases stand, and the kinds of issues."""
     st.header(f"{counted(total.runs, 'audit')}: what they found", anchor=False)
     facets = workbench.cases.facets_for(actor())
-    figures = []
-    for rate, words in RATES.items():
-        share = share_of(total, rate)
-        if not words.machine:
-            page = "metrics" if share.held else ""
-            figures.append(Figure(words.title, share.words, words.meaning, page, {"show": rate}))
-    _figures(figures, key="metrics-found", description="Of the original answers")
+    _figures(_rate_figures(total, machine=False), key="metrics-found", description="Of the original answers")
     issues = sorted(((facets.flags.get(flag, 0), flag) for flag in ISSUES), reverse=True)
+    audited = sum(facets.standings.values()) - facets.standings.get("not_audited", 0)
     if issues[0][0]:
-        audited = sum(facets.standings.values()) - facets.standings.get("not_audited", 0)
         figures = [
             Figure(
                 FLAG[flag].text.capitalize(),
@@ -360,8 +369,27 @@ def _answers(workbench: Workbench, total: Rates) -> None:
             if count
         ]
         _figures(figures, key="metrics-issues", description="Kinds of issues, in all audited cases")
+    if failed := facets.flags.get("error", 0):
+        _failures(workbench, failed, audited)
     st.markdown("**Where all cases stand now.** Each case is counted once.")
     standing_counts(facets.standings, facets.states, adjudications=workbench.team.adjudications(actor()))
+
+
+def _failures(workbench: Workbench, failed: int, audited: int) -> None:
+    """Say in how many audits a step failed, and why in the newest whose audit the person may see."""
+    everywhere = ",".join(STANDING)
+    st.page_link(
+        "pages/queue.py",
+        label=f"A step of the audit failed in {failed:,} of {audited:,} cases",
+        icon=":material/warning:",
+        query_params={"flag": "error", "standing": everywhere},
+    )
+    wanted = CaseFilter(flags=("error",), standings=tuple(STANDING), order="newest", size=1)
+    newest = next(iter(workbench.cases.find_for(actor(), wanted).rows), None)
+    run = workbench.cases.open_for(actor(), newest.id).run if newest else None
+    if run is not None and run.warnings:
+        last = run.warnings[-1]
+        st.text(f"That says nothing about the answers. Why in the newest ({last.step}): {shortened(last.message, WHY)}")
 
 
 def _people(workbench: Workbench) -> None:
@@ -386,8 +414,9 @@ def _people(workbench: Workbench) -> None:
     figures = [
         Figure("Decisions", f"{work.decisions:,}", " ".join(filter(None, (counts, mine))), "decisions"),
         Figure("Decisions a day", number(work.a_day), f"Mean of {days} on which somebody decided."),
-        Figure("Time a case", _took(work), "Median from opening the case to the decision: half took less."),
+        Figure("Time a case", _took(work), _PACE),
         Figure("Overrides", figure(work.overrides), "Decisions that corrected the answer."),
+        Figure("Adjudications", f"{work.adjudications:,}", "Settled where reviewers differed; they are no decisions."),
         *(
             Figure(
                 f"Cases {STATE[state].text.lower()}",
@@ -402,10 +431,14 @@ def _people(workbench: Workbench) -> None:
     ]
     _figures(figures, key="metrics-people", description="Of the decisions")
     st.header("How often the audit was right", anchor=False)
-    compared = workbench.trust.compare(me, TrustFilter(blind_only=False)).answers
+    report = workbench.trust.compare(me, TrustFilter())
+    compared, seen = report.answers, {}
     if not compared.n:
-        st.caption("No audited answer has been settled by people yet, so nobody knows how often the audit is right.")
-        return
+        st.markdown(how_far(report))
+        if report.seen is None or not report.seen.n:
+            return
+        compared, seen = report.seen, {"seen": "too"}
+        st.caption(f":material/warning: {counted(compared.n, 'answer')} decided with its verdict in view. {IN_VIEW}")
     _figures(
         [
             Figure(
@@ -414,7 +447,7 @@ def _people(workbench: Workbench) -> None:
                 f"Of the answers with “{STANDING['wrong'].text}”, the share that people found faulty; the rest were "
                 f"false alarms. {how_sure(compared.precision)}",
                 "trust",
-                {"seen": "too", "list": "must_look"},
+                {**seen, "list": "must_look"},
             ),
             Figure(
                 "Faulty answers flagged",
@@ -422,12 +455,15 @@ def _people(workbench: Workbench) -> None:
                 "Of the answers that people found faulty, the share that the audit had flagged. "
                 f"{how_sure(compared.recall)}",
                 "trust",
-                {"seen": "too"},
+                seen,
             ),
         ],
         key="metrics-right",
         description="Compared with people",
     )
+
+
+_PACE = "Median from opening the case to the decision: half took less. Only what was decided on the pages has one."
 
 
 def _took(work: Own) -> str:
@@ -481,14 +517,11 @@ def _over_time(found: MetricsReport, *, machine: bool = False) -> None:
 def _machine(found: MetricsReport) -> None:
     """Draw how the audits ran: endings, times and scores, how they are spread, and the rates by model and period."""
     total = found.total
-    figures = []
-    for rate, words in RATES.items():
-        share = share_of(total, rate)
-        if words.machine:
-            page = "metrics" if share.held else ""
-            figures.append(Figure(words.title, share.words, words.meaning, page, {"show": rate}))
-    figures += [
-        Figure("Time an audit", duration(total.critique_latency_ms), "Mean over these audits."),
+    recorded = any((each.name or "").startswith("replay:") for each in found.models)
+    replayed = " With recorded replies among them, which no model takes time for." if recorded else ""
+    figures = [
+        *_rate_figures(total, machine=True),
+        Figure("Time an audit", duration(total.critique_latency_ms), f"Mean over these audits.{replayed}"),
         Figure("Claims an answer", number(total.claims_per_draft), "Mean number of claims found in an answer."),
         Figure("Confidence in claims", number(total.critique_confidence_avg), "Mean confidence of verdicts on claims."),
     ]

@@ -22,7 +22,7 @@ from masis.ui.shell.permissions import carried_out, needs
 from masis.ui.shell.reviewer import actor, reviewer
 from masis.ui.shell.served_database import command, command_markdown
 from masis.views.markdown import coloured, escaped
-from masis.views.words import FOR_YOU, ISSUES, MACHINE_HIDDEN, SIGNS, STANDING, LabelData, label, model_words, stands
+from masis.views.words import FOR_YOU, MACHINE_HIDDEN, SIGNS, STANDING, LabelData, label, model_words, stands
 
 PRODUCT = (
     "MASIS checks the citations and claims of AI answers against their evidence, and a person decides: a fluent answer "
@@ -108,17 +108,21 @@ def _search_and_order(*, blind: bool) -> None:
 
 
 def _standings(facets: Facets) -> None:
-    """Draw the main filter: where cases stand, each with its count; without a choice all that are not decided."""
+    """Draw the main filter: where cases stand, each with its count; without a choice all that are not decided.
+
+    A press shows what stands there in place of what was shown. An address may name several, which stay chosen together.
+    """
     counts = {name: facets.standings[name] for name in STANDING if facets.standings.get(name)}
     chosen = address.several("standing", STANDING)
     counts |= {name: 0 for name in chosen if name not in counts}
+    several = len(chosen) > 1
     st.pills(
         "Where cases stand",
         list(counts),
-        selection_mode="multi",
+        selection_mode="multi" if several else "single",
         format_func=lambda name: f"{STANDING[name].text} {counts[name]:,}",
         label_visibility="collapsed",
-        **address.kept("standing", [], shows=chosen),
+        **address.kept("standing", [], shows=chosen if several else next(iter(chosen), None)),
     )
 
 
@@ -347,7 +351,7 @@ _FIGURES: dict[QueueOrder, str] = {"risk": "Signs of a fault", "least_confident"
 
 def case_columns(order: QueueOrder, *, brief: bool = False) -> list[Column]:
     """Return the columns of ``case_row``; the last one shows what the list is ordered by."""
-    figure = column(_FIGURES.get(order, "Quality"), "figure", hide="hide-medium")
+    figure = column(_FIGURES.get(order, "Quality"), "figure", hide="hide-narrow")
     return [_QUESTION, *([] if brief else [column("State", "pills")]), _FOUND, figure]
 
 
@@ -399,13 +403,12 @@ def _figure(summary: CaseSummary, order: QueueOrder) -> Cell | None:
 
 
 def _signs(summary: CaseSummary) -> Cell | None:
-    """Return how strong the signs of a fault are, and what they rest on: it tells apart rows that stand alike."""
+    """Return how strong the signs of a fault are; what was found is counted by kind beside the worst issue."""
     if summary.fault_probability is None:
         return None
     strength = next(word for least, word in SIGNS if summary.fault_probability >= least)
-    kinds = sum(flag in ISSUES for flag in summary.flags)
     confidence = "" if summary.confidence is None else f"confidence {summary.confidence:.2f}"
-    return {"text": strength, "below": [counted(kinds, "kind of issue", "kinds of issues"), confidence]}
+    return {"text": strength, "below": [confidence]}
 
 
 def _stands(summary: CaseSummary, *, adjudicate: bool) -> Cell:

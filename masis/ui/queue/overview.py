@@ -66,10 +66,15 @@ def show_overview(workbench: Workbench) -> None:
 
 def headline(facets: Facets) -> str:
     """Return the sentence that says what there is to do."""
+    differ = facets.states.get("needs_adjudication", 0)
     if waiting := facets.states.get("needs_review", 0):
-        wrong = facets.standings.get("wrong", 0)
-        found = f"; in {'it' if waiting == 1 else f'{wrong:,}'} something is wrong" if wrong else ""
-        return f"{counted(waiting, 'case needs', 'cases need')} review{found}"
+        wrong, passed = facets.standings.get("wrong", 0), facets.states.get("accepted", 0)
+        flagged = f"; the audit accuses {wrong:,} of them" if 0 < wrong < waiting else ""
+        unseen = f"; {passed:,} passed the audit unseen by a person" if passed else ""
+        between = f"; {differ:,} {'needs' if differ == 1 else 'need'} an adjudication" if differ else ""
+        return f"{counted(waiting, 'case needs', 'cases need')} review{flagged}{between}{unseen}"
+    if differ:
+        return f"{counted(differ, 'case needs', 'cases need')} an adjudication"
     if unaudited := sum(facets.states.get(state, 0) for state in UNAUDITED):
         return f"{counted(unaudited, 'case has', 'cases have')} not been audited"
     return "No case needs review"

@@ -48,7 +48,7 @@ from masis.views.issue_history import IssueHistory, issue_history
 from masis.views.markdown import escaped
 from masis.views.numbers import day, moment
 from masis.views.report import report_name
-from masis.views.story import asks_for_a_person, may_revise_anyway, story
+from masis.views.story import asks_for_a_person, may_revise_anyway, story, what_failed
 from masis.views.words import STATE, label, stands
 
 _ANSWER_VIEW = registered("answer_view")
@@ -418,6 +418,7 @@ def _head(page: _Page) -> None:
         "state": label(STATE["running"] if page.busy else word),
         "facts": [*([more] if more else []), *facts, case.id],
         "reasons": asks_for_a_person(run) if run else [],
+        "technical": what_failed(run) if run else "",
     }
     if view.machine_hidden:
         hidden = "What the audit found is hidden until your decision, as the team's policy says."
@@ -479,7 +480,11 @@ def _outcome(run: Run, index: int, case_id: str, *, busy: bool) -> None:
         for title, lines, tone in story(run, index):
             name, text = st.columns([1, 6])
             name.caption(title)
-            text.text("\n".join(f"⚠ {line}" if tone == "warning" else line for line in lines))
+            if tone == "warning":  # technical, with paths and codes
+                with text.expander(counted(len(lines), "warning"), icon=":material/warning:"):
+                    st.text("\n".join(lines))
+            else:
+                text.text("\n".join(lines))
     if may_revise_anyway(run):
         missing = unusable_model(served_workbench().settings)
         why = missing or "Audits again and asks for one revision, whatever the checks found."

@@ -13,7 +13,7 @@ from masis.services import CaseView, Workbench
 from masis.services.cases import WAITING
 from masis.ui.shell.reviewer import actor, reviewer
 from masis.ui.team.taking import TAKEN, extend, leave
-from masis.views.words import Tone
+from masis.views.words import DECIDED, Tone
 
 
 class ClaimNotice(NamedTuple):
@@ -49,6 +49,10 @@ def claim_case(workbench: Workbench, view: CaseView) -> ClaimNotice | None:
     if work.policy is not None and work.decided_by and not work.pending:
         who = " and ".join(work.decided_by) if len(work.decided_by) < 3 else f"{len(work.decided_by)} reviewers"
         says = f"Decided by {who}: every decision that this case wants is made. An adjudication changes its verdict."
+        final = view.decision.decision if view.decision else None
+        if final is not None and final.kind == "adjudication" and final.verdict is not None:
+            why = final.reason.rstrip(".") or "no reason given"
+            says = f"{DECIDED[final.verdict].text} by {final.reviewer} as final verdict: {why}. {says}"
         return ClaimNotice(says, closed=True, adjudicate=True)
     if view.state not in WAITING:
         return None

@@ -622,4 +622,8 @@ def _standing(context: _PanelContext, history: list[forms.Data]) -> forms.Data |
     if entry.decision.kind != "decision":
         return None
     # where all reviewers of a case have decided, an adjudication decides: the notice says so
-    return {**row, "undoable": not (context.notice and context.notice.adjudicate)}
+    return {
+        **row,
+        "undoable": not (context.notice and context.notice.adjudicate),
+        "correction": forms.correction(entry.decision, context.run, context.view.case),
+    }

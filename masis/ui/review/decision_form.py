@@ -26,6 +26,7 @@ from masis.services.drafts import clean, read_form, read_if_valid
 from masis.services.records import RunSummary
 from masis.services.reviews import OTHER, reason_text, reasons_for, suggested
 from masis.settings import Settings
+from masis.views.answer import about_same_words
 from masis.views.diff import word_changes
 from masis.views.log_entries import entry_texts
 from masis.views.marks import reference_marks
@@ -300,16 +301,20 @@ def serious_issues(run: Run | None, index: int) -> tuple[Issue, ...]:
 
 
 def serious_rows(run: Run | None, index: int) -> list[Data]:
-    """Return these issues as the question before an approval lists them."""
-    return [
+    """Return these issues as the question before an approval lists them: those about the same words as one.
+
+    The answer numbers them so, too; ``ids`` are all that a row stands for.
+    """
+    rows: list[Data] = [
         {
-            "id": issue.id,
-            "label": label(rule_word(issue.rule)),
-            "severity": issue.severity,
-            "text": shortened(issue.description, EXCERPT),
+            "ids": [each.id for each in alike],
+            "label": label(rule_word(alike[0].rule)),
+            "severity": "critical" if any(each.severity == "critical" for each in alike) else "high",
+            "text": shortened(alike[0].description, EXCERPT),
         }
-        for issue in serious_issues(run, index)
+        for alike in about_same_words(serious_issues(run, index))
     ]
+    return sorted(rows, key=lambda row: row["severity"] != "critical")
 
 
 def acknowledged(posted: object, run: Run | None, index: int) -> bool:
@@ -373,6 +378,18 @@ def _changed(shown: str, corrected: str) -> str:
         if each.kind != "same" and each.text.strip()
     ]
     return " ".join([*quoted[:OFFENDERS_NAMED], *(["…"] if len(quoted) > OFFENDERS_NAMED else [])])
+
+
+def correction(decision: Decision, run: Run | None, case: Case) -> list[tuple[str, str]]:
+    """Return the corrected answer of a decision in pieces against the answer it is about; nothing where it has none.
+
+    Each piece is its kind ("same", "out", "in") and its words.
+    """
+    if decision.corrected_answer is None:
+        return []
+    same_run = run is not None and run.id == decision.run_id
+    answer = run.iterations[(decision.iteration or 1) - 1].answer if run and same_run else case.answer or ""
+    return [(each.kind, each.text) for each in word_changes(answer, decision.corrected_answer)]
 
 
 def _beside(kept: int, all_: int) -> str:

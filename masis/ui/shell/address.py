@@ -66,7 +66,7 @@ FILTERED_STATES = ("needs_review", "needs_adjudication", *STATE_OF_VERDICT.value
 DRAWER: tuple[Filter, ...] = (
     Filter("flag", "Issue", "known", "flags", _texts(FLAG), machine=True),
     Filter("reason", "Reason for review", "known", "reasons", _texts(REASON), machine=True),
-    Filter("state", "State", "known", "states", _texts({name: STATE[name] for name in FILTERED_STATES})),
+    Filter("state", "State in detail", "known", "states", _texts({name: STATE[name] for name in FILTERED_STATES})),
     Filter("field", "Field", "words", "fields"),
     Filter("dataset", "Data set", "words", "datasets"),
     Filter("model", "Model", "words", "models", machine=True),

@@ -64,6 +64,10 @@ PREVIOUS_ROW = Key("K", "K", "Previous row of a list; from there on ↑ as well"
 ENDS = Key("Home", "Home End", "First and last row, once a row has the focus")
 OPEN = Key("Enter", "Enter", "Open the row, with Ctrl in another tab; in the queue without a row the first case")
 TAKE_SIDE = Key("1", "1 2 …", "Take a reviewer's decision into the form")
+PREVIOUS = Key("P", "P", "Previous case that waits for you")
+CHOOSE = Key("A", "A X E", "Approve, reject, escalate: choose it, and type why")
+UNDO_FINAL = Key("U", "U", "Undo the final verdict shown, else the one just recorded")
+RECORD = Key("Ctrl+Enter", "Ctrl Enter", "Record the final verdict and open the next case, also while typing")
 AGREE = Key("A", "A", "Agree with the grade of the opened abstract")
 SEARCH = Key("/", "/", "Search the cases")
 
@@ -76,7 +80,7 @@ GROUPS: tuple[tuple[str, tuple[Key, ...]], ...] = (
     ("Look", (NEXT_ISSUE, PREVIOUS_ISSUE, TURN, SWITCH, ITERATION_BACK, ITERATION_FORWARD, DIFF, HELP)),
 )
 
-_ADJUDICATION = (TAKE_SIDE, APPROVE, OVERRIDE, REJECT, ESCALATE, SUBMIT, UNDO, NEXT)
+_ADJUDICATION = (TAKE_SIDE, CHOOSE, OVERRIDE._replace(shown="O"), RECORD, LEAVE, UNDO_FINAL, NEXT, PREVIOUS)
 _TO_FIELDS = dict.fromkeys("axe123456789", "final-form") | {"o": "final-corrected"}
 _ROWS = (NEXT_ROW, PREVIOUS_ROW, ENDS, OPEN)
 _WITHOUT_LISTS = frozenset({"new", "settings", "health"})

@@ -19,7 +19,7 @@ from masis.ui.shell.inputs import show_value
 from masis.ui.shell.reach import served_reach
 from masis.ui.shell.streamlit_internals import with_selectors
 
-_KEY, _STORED = "reviewer-name", "reviewer-stored"
+_KEY = "reviewer-name"
 _MEMORY = registered("reviewer", "way_back")
 
 _STYLE = """<style>
@@ -115,8 +115,6 @@ def reviewer_badge(workbench: Workbench) -> None:
             on_change=_rename,
             args=(workbench,),
         )
-        if name and st.session_state.get(_STORED) == name:
-            st.caption(f"Stored: decisions are recorded as {_escaped(name)}.")
 
 
 def _signed_in_badge() -> None:
@@ -131,7 +129,8 @@ def _signed_in_badge() -> None:
 
 
 def _rename(workbench: Workbench) -> None:
-    st.session_state[_STORED] = name_reviewer(workbench, st.session_state["reviewer-field"])
+    if (name := name_reviewer(workbench, st.session_state["reviewer-field"])) is not None:
+        st.toast(f"Stored: decisions are recorded as {_escaped(name)}.")
 
 
 def _remember(workbench: Workbench) -> None:

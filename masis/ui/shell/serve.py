@@ -9,7 +9,6 @@ from __future__ import annotations
 import errno
 import functools
 import importlib
-import os
 import socket
 import sys
 import threading
@@ -28,6 +27,7 @@ from starlette.routing import Route
 from masis.errors import MasisError
 from masis.schema.actor import Actor
 from masis.services import ended_sessions
+from masis.settings import variable
 from masis.ui.admin.health_reports import REPORTS, HealthReports
 from masis.ui.shell import served_database
 from masis.ui.shell.frame import say_refusal
@@ -196,7 +196,7 @@ def streamlit_settings(root: Path) -> dict[str, Any]:
     """
     parsed = tomllib.loads((root / ".streamlit" / "config.toml").read_text(encoding="utf-8"))
     found = dict(_flattened(parsed))
-    if LARGEST_UPLOAD in os.environ:
+    if variable(LARGEST_UPLOAD):
         del found["server.maxUploadSize"]
     return found
 

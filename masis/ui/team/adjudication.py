@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field
+from typing import Any
 
 import streamlit as st
 from pydantic import ValidationError
 
 from masis.errors import MasisError, Removed, UnknownRecord
 from masis.schema.review import Decision, LogEntry, Verdict
-from masis.schema.wording import counted
 from masis.services import ANONYMOUS, CaseView, Workbench
 from masis.ui.components import HERE
+from masis.ui.components.page_keys import focus_on
 from masis.ui.review.case import show_answer
 from masis.ui.review.compare import CHANGES
 from masis.ui.shell import address
-from masis.ui.shell.keys import APPROVE, ESCALATE, NEXT, OVERRIDE, REJECT, SUBMIT, UNDO, Key
+from masis.ui.shell.keys import APPROVE, ESCALATE, NEXT, OVERRIDE, PREVIOUS, REJECT, SUBMIT, UNDO, Key
 from masis.ui.shell.permissions import needs
 from masis.ui.shell.reviewer import actor, reviewer
 from masis.ui.shell.streamlit_internals import with_selectors
@@ -78,7 +79,7 @@ def decisions_on(workbench: Workbench, case_id: str) -> tuple[Decision, ...]:
 
 
 def show_adjudication(workbench: Workbench, case_id: str) -> None:
-    """Draw one case whose reviewers differ: answer and evidence, below them every decision and the final verdict."""
+    """Draw one case whose reviewers differ: in what, answer and evidence, every decision and the final verdict."""
     st.html(_LAYOUT)
     _bar(workbench, case_id)
     try:
@@ -97,52 +98,53 @@ def show_adjudication(workbench: Workbench, case_id: str) -> None:
         return
     entries = workbench.reviews.individual(case_id)
     decisions = decisions_on(workbench, case_id)
+    if found := differences(decisions):
+        st.markdown(f"**They differ in:** {escaped(', '.join(found))}.")
     run = view.run if view.run and view.run.iterations else None
     with st.container(border=True, key="adjudicated-answer"):
         show_answer(view, run, 0, None)
     with st.container(key="adjudication"):
         *sides, final = st.columns([*(1 for _ in decisions), 1.1], gap="small")
         may = reviewer() is not None and actor().name not in work.decided_by
+        first = next((each for each in decisions if each.corrected_answer), None)
         for number, (side, decision) in enumerate(zip(sides, decisions, strict=True), start=1):
             with side.container(border=True, height="stretch", gap="xsmall"):
-                _side(workbench, decision, number, may=may)
-        with final.container(border=True, height="stretch", gap="xsmall"):
+                _side(workbench, decision, number, first, may=may)
+        with final.container(border=True, gap="xsmall"):
             _final(workbench, view, entries, work.decided_by)
-    if found := differences(decisions):
-        st.text(f"They differ in: {', '.join(found)}.")
     st.page_link("pages/review.py", label="Open the case with its audit", query_params={"case": case_id})
 
 
 def _bar(workbench: Workbench, case_id: str) -> None:
-    """Draw the way back, how far the adjudications have come, and the way to the next one."""
+    """Draw the way back, how far the adjudications have come, and the ways to the cases beside this one."""
     page = workbench.team.adjudications(actor())
     ids, done = [row.id for row in page.rows], len(st.session_state.get(_DONE, ()))
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.button("Team", icon=":material/arrow_back:", type="tertiary", on_click=address.put, args=("case", ""))
         st.title("Adjudication", anchor=False, width="content")
-        if case_id in ids:
-            place = f"{done + ids.index(case_id) + 1:,} of {done + page.total:,}"
-            st.caption(f"{place} that wait for you, {done:,} done now" if done else f"{place} that wait for you")
-        elif page.total or done:
-            left = counted(page.total, "case waits", "cases wait") if page.total else "No more case waits"
-            st.caption(f"{left} for you")
-        if following := _next(workbench, case_id):
-            st.button("Next", shortcut=NEXT.shortcut, on_click=address.put, args=("case", following))
+        if page.total or done:
+            place = f"{ids.index(case_id) + 1:,} of " if case_id in ids else ""
+            st.caption(f"{place}{page.total:,} left for you" + (f", {done:,} done now" if done else ""))
+        for label, key, forward in (("Previous", PREVIOUS, False), ("Next", NEXT, True)):
+            if beside := _beside(workbench, case_id, forward=forward):
+                st.button(label, shortcut=key.shortcut, on_click=address.put, args=("case", beside))
 
 
-def _next(workbench: Workbench, case_id: str) -> str | None:
-    """Return another case that waits for an adjudication: the one behind this one, else the first."""
+def _beside(workbench: Workbench, case_id: str, *, forward: bool = True) -> str | None:
+    """Return the case that waits for an adjudication before or behind this one; behind the last one, the first."""
     waiting = workbench.team.to_adjudicate(actor())
     try:
-        behind = workbench.cases.beside(case_id, waiting, forward=True)
+        beside = workbench.cases.beside(case_id, waiting, forward=forward)
     except UnknownRecord:  # an address may name any case
-        behind = None
+        beside = None
+    if beside or not forward:
+        return beside
     first = workbench.cases.find(waiting.model_copy(update={"size": 2})).rows
-    return behind or next((row.id for row in first if row.id != case_id), None)
+    return next((row.id for row in first if row.id != case_id), None)
 
 
-def _side(workbench: Workbench, decision: Decision, number: int, *, may: bool) -> None:
-    """Draw what one reviewer decided: verdict, reason, note, scores, labels, and what their correction changes."""
+def _side(workbench: Workbench, decision: Decision, number: int, first: Decision | None, *, may: bool) -> None:
+    """Draw what one reviewer decided, and what their correction changes in the ``first`` one and in the answer."""
     verdict = coloured(DECIDED[decision.verdict]) if decision.verdict else ""
     about = f", {_answer(decision)}" if _answer(decision) else ""
     st.markdown(f"**{escaped(decision.reviewer)}**: {verdict}{about}")
@@ -154,7 +156,7 @@ def _side(workbench: Workbench, decision: Decision, number: int, *, may: bool) -
             width="stretch",
             on_click=_choose,
             args=(decision.case_id, decision.verdict, decision),
-            **needs("oversee", help="Fills the final verdict; nothing is recorded before you submit it."),
+            **needs("oversee"),
         )
     said = [f"Reason: {decision.reason}" if decision.reason else "No reason given"]
     said += [f"Note: {decision.note}"] if decision.note else []
@@ -166,114 +168,186 @@ def _side(workbench: Workbench, decision: Decision, number: int, *, may: bool) -
     st.text("\n".join(said))
     if not decision.corrected_answer:
         return
+    if first is not None and first is not decision and first.corrected_answer != decision.corrected_answer:
+        _changes(f"{first.reviewer}'s correction", first.corrected_answer or "", decision, f"between-{number}")
     try:
-        changes = word_changes(workbench.reviews.answer_of(decision), decision.corrected_answer)
+        _changes("the answer", workbench.reviews.answer_of(decision), decision, f"correction-{number}")
     except Removed:
         st.caption("Corrected answer; the one it corrects was removed")
         st.text(decision.corrected_answer)
-    else:
-        pieces = [change._asdict() for change in changes]
-        description = f"What {decision.reviewer} changes in the answer"
-        CHANGES(data={"pieces": pieces, "key": None, "description": description}, key=f"correction-{number}")
+
+
+def _changes(what: str, before: str, decision: Decision, key: str) -> None:
+    """Draw how a correction differs from another text."""
+    st.caption(f"Changes to {escaped(what)}")
+    pieces = [change._asdict() for change in word_changes(before, decision.corrected_answer or "")]
+    CHANGES(data={"pieces": pieces, "key": None, "description": f"What {decision.reviewer} changes in {what}"}, key=key)
 
 
 def final_words(verdict: Verdict, about: Decision) -> str:
     """Return what the button says: what is done to which answer."""
     answer = "original" if about.iteration is None or about.iteration == 1 else f"revision {about.iteration - 1}"
-    if verdict == "approve":
-        return f"Approve the {answer} answer for good" if answer == "original" else f"Approve {answer} for good"
-    return {"override": "Record the corrected answer for good", "reject": "Reject the answer for good"}.get(
-        verdict, "Escalate the case"
-    )
+    named = "the original answer" if answer == "original" else answer
+    return {
+        "approve": f"Approve {named} as final verdict",
+        "override": "Record the corrected answer as final verdict",
+        "reject": "Reject the answer as final verdict",
+    }.get(verdict, "Escalate the case")
 
 
 _KEYS: dict[Verdict, Key] = {"approve": APPROVE, "override": OVERRIDE, "reject": REJECT, "escalate": ESCALATE}
-_CHOSEN, _RECORDED, _DONE = "adjudication-chosen", "adjudication-recorded", "adjudications-done"
+_NEEDS_REASON: tuple[Verdict, ...] = ("override", "reject")
+_DRAFTS, _NOTICE, _DONE = "adjudication-drafts", "adjudication-notice", "adjudications-done"
 _REFUSED = "adjudication-refused"
 
 
-class _Choice(NamedTuple):
-    """What the adjudicator has chosen for a case and not recorded yet; ``taken`` is the decision it follows."""
+@dataclass
+class _Draft:
+    """What the adjudicator has entered for a case and not recorded yet.
 
-    case_id: str
-    verdict: Verdict
-    token: str
+    Streamlit forgets a field that it doesn't draw, so what is typed is kept here until the verdict is recorded.
+
+    Attributes:
+        verdict: What is chosen; None at first.
+        taken: The decision that was taken into the form.
+        texts: Reason, note and corrected answer by name.
+        token: Tells one recording from the next.
+
+    """
+
+    verdict: Verdict | None = None
     taken: Decision | None = None
+    texts: dict[str, str] = field(default_factory=dict)
+    token: str = field(default_factory=lambda: uuid.uuid4().hex)
+
+    @classmethod
+    def of(cls, case_id: str) -> _Draft:
+        drafts: dict[tuple[str, str], _Draft] = st.session_state.setdefault(_DRAFTS, {})
+        return drafts.setdefault((actor().name, case_id), cls())
 
 
-def _choose(case_id: str, verdict: Verdict, taken: Decision | None = None) -> None:
+def _fill(case_id: str, **texts: str) -> None:
+    """Put texts into the form."""
+    _Draft.of(case_id).texts.update(texts)
+    for name, text in texts.items():
+        st.session_state[f"final-{name}-{case_id}"] = text
+
+
+def _text(case_id: str, name: str, label: str, height: int, most: int | None = 2000) -> None:
+    """Draw a field of the form, whose text is kept when another case is opened."""
+    key, texts = f"final-{name}-{case_id}", _Draft.of(case_id).texts
+
+    def keep() -> None:
+        texts[name] = st.session_state[key]
+
+    st.session_state.setdefault(key, texts.get(name, ""))
+    st.text_area(label, key=key, max_chars=most, height=height, on_change=keep)
+
+
+def _choose(case_id: str, verdict: Verdict, side: Decision | None = None) -> None:
     """Choose a verdict: a reviewer's own with its words, which can be changed before it is recorded."""
-    st.session_state[_CHOSEN] = _Choice(case_id, verdict, uuid.uuid4().hex, taken)
-    if taken is not None:
-        st.session_state[f"final-reason-{case_id}"] = taken.reason
-        st.session_state[f"final-corrected-{case_id}"] = taken.corrected_answer or ""
+    draft = _Draft.of(case_id)
+    draft.verdict, draft.taken = verdict, side
+    if side is not None:
+        _fill(case_id, reason=side.reason, note=side.note, corrected=side.corrected_answer or "")
 
 
 def _final(workbench: Workbench, view: CaseView, entries: tuple[LogEntry, ...], reviewers: tuple[str, ...]) -> None:
     """Draw the final verdict: what was recorded last, who may give it, the one there is, and the form."""
     case_id = view.case.id
-    _recorded(workbench)
-    who = "Anybody else" if workbench.access.allows(ANONYMOUS, "oversee") else "A lead who is none of them"
     st.markdown("**Final verdict**")
     final = view.decision.decision if view.decision else None
-    if view.state != "needs_adjudication" and final is not None and final.verdict is not None:
-        st.markdown(f"Final: {coloured(DECIDED[final.verdict])} by {escaped(final.reviewer)}.")
-    else:
-        st.caption(f"Decided by {escaped(' and '.join(reviewers))}. {who} may adjudicate.")
+    with st.container(gap="xsmall", key="adjudication-recorded"):
+        if view.state != "needs_adjudication" and final is not None and final.verdict is not None:
+            st.markdown(f"Final: {coloured(DECIDED[final.verdict])} by {escaped(final.reviewer)}.")
+            st.text("\n".join(filter(None, (final.reason, final.note))))
+        else:
+            who = "Anybody else" if workbench.access.allows(ANONYMOUS, "oversee") else "A lead who is none of them"
+            st.caption(f"Decided by {escaped(' and '.join(reviewers))}. {who} may adjudicate.")
+        _undoable(workbench, view)
     ask_name(workbench)
     if reviewer() is None or actor().name in reviewers:
         return
-    chosen: _Choice | None = st.session_state.get(_CHOSEN)
-    chosen = chosen if chosen and chosen.case_id == case_id else None
+    draft = _Draft.of(case_id)
     with st.container(horizontal=True, gap="xsmall", key="final-verdicts"):
         for name, key in _KEYS.items():
             st.button(
                 DECIDE[name].text,
                 key=f"final-{name}",
                 shortcut=key.shortcut,
-                type="primary" if chosen and name == chosen.verdict else "secondary",
+                type="primary" if name == draft.verdict else "secondary",
                 on_click=_choose,
                 args=(case_id, name),
             )
     decisions = [entry.decision for entry in entries if entry.decision is not None]
-    alike = [each for each in decisions if chosen and each.verdict == chosen.verdict] or decisions[:1]
-    about = (chosen and chosen.taken) or alike[0]
+    alike = [each for each in decisions if draft.verdict and each.verdict == draft.verdict] or decisions[:1]
+    about = draft.taken or alike[0]
     answers = list({_answer(each): each for each in reversed(alike)})
-    if chosen and chosen.verdict == "approve" and chosen.taken is None and len(answers) > 1:
+    if draft.verdict == "approve" and draft.taken is None and len(answers) > 1:
         answer = st.segmented_control("Answer", answers, default=answers[0], required=True)
         about = next(each for each in alike if _answer(each) == answer)
-    with st.container(key="final-form"), st.form(f"adjudicate-{case_id}", border=False, enter_to_submit=False):
-        of_whom = f" ({escaped(about.reviewer)}'s: change it where yours differs)" if chosen and chosen.taken else ""
-        st.text_area(f"Reason{of_whom}", key=f"final-reason-{case_id}", max_chars=2000, height=80)
-        if chosen and chosen.verdict == "override":
-            st.session_state.setdefault(f"final-corrected-{case_id}", about.corrected_answer or view.case.answer or "")
-            begins = f"Corrected answer, beginning with {escaped(about.reviewer)}'s"
-            label = begins if about.corrected_answer else "Corrected answer"
-            with st.container(key="final-corrected"):
-                st.text_area(label, key=f"final-corrected-{case_id}", height=150)
-        st.form_submit_button(
-            final_words(chosen.verdict, about) if chosen else "Choose a verdict",
+    with st.container(key="final-form", gap="xsmall"):
+        needed = "" if draft.verdict in _NEEDS_REASON else " (optional)"
+        of_whom = f" ({escaped(about.reviewer)}'s: change it where yours differs)" if draft.taken else needed
+        with st.container(key="final-reason"):
+            _text(case_id, "reason", f"Reason{of_whom}", 80)
+        if draft.verdict == "override":
+            with st.container(key="final-corrected", gap="xsmall"):
+                _corrected(workbench, about, decisions)
+        _text(case_id, "note", "Note (optional)", 68)
+    with st.container(key="final-act", gap="xsmall"):
+        if refused := st.session_state.pop(_REFUSED, None):
+            st.warning(escaped(refused))
+        st.button(
+            final_words(draft.verdict, about) if draft.verdict else "Choose a verdict",
+            key="final-submit",
             type="primary",
             shortcut=SUBMIT.shortcut,
             width="stretch",
-            # by the shortcut alone (enter_to_submit): the form would send Ctrl+Enter in a field a second time
             on_click=_submit,
             args=(workbench, view, about, entries),
-            **needs("oversee", disabled=chosen is None),
+            **needs("oversee", disabled=draft.verdict is None),
         )
-    if refused := st.session_state.pop(_REFUSED, None):
-        st.warning(escaped(refused))
+
+
+def _corrected(workbench: Workbench, about: Decision, decisions: Sequence[Decision]) -> None:
+    """Draw the corrected answer, which begins with the original or with what is chosen above it."""
+    case_id, texts = about.case_id, _Draft.of(about.case_id).texts
+    try:
+        begins = {"the original": workbench.reviews.answer_of(about)}
+    except Removed:
+        begins = {}
+    begins |= {f"{each.reviewer}'s": each.corrected_answer for each in decisions if each.corrected_answer}
+    if "corrected" not in texts:
+        _fill(case_id, corrected=next(iter(begins.values()), ""))
+    _text(case_id, "corrected", "Corrected answer", 180, None)
+    with st.container(horizontal=True, gap="xsmall", vertical_alignment="center"):
+        st.caption("Begin again with")
+        for number, (whose, text) in enumerate(begins.items()):
+            st.button(
+                escaped(whose),
+                key=f"begin-{number}",
+                type="tertiary",
+                on_click=_fill,
+                args=(case_id,),
+                kwargs={"corrected": text},
+                disabled=text == texts["corrected"],
+            )
 
 
 def _submit(workbench: Workbench, view: CaseView, about: Decision, entries: tuple[LogEntry, ...]) -> None:
     """Record the final verdict and open the next case; keep what was entered where it is refused."""
     case_id = view.case.id
-    chosen: _Choice | None = st.session_state.get(_CHOSEN)
-    if chosen is None or chosen.case_id != case_id:
+    draft = _Draft.of(case_id)
+    if draft.verdict is None:
         return
-    reason = st.session_state.get(f"final-reason-{case_id}", "")
-    if chosen.verdict in ("override", "reject") and not reason.strip():
+    # what the fields hold: their own callbacks may come after this one
+    reason, note, corrected = (
+        st.session_state.get(f"final-{name}-{case_id}", "") for name in ("reason", "note", "corrected")
+    )
+    if draft.verdict in _NEEDS_REASON and not reason.strip():
         st.session_state[_REFUSED] = "Nothing was recorded: type a reason."
+        focus_on("final-reason")
         return
     try:
         decision = Decision(
@@ -282,59 +356,68 @@ def _submit(workbench: Workbench, view: CaseView, about: Decision, entries: tupl
             case_id=case_id,
             run_id=about.run_id,
             iteration=about.iteration,
-            verdict=chosen.verdict,
+            verdict=draft.verdict,
             reason=reason,
-            corrected_answer=st.session_state.get(f"final-corrected-{case_id}")
-            if chosen.verdict == "override"
-            else None,
+            note=note,
+            corrected_answer=corrected if draft.verdict == "override" else None,
             machine_shown=() if view.machine_hidden else ("scores", "verdicts"),
-            token=chosen.token,
+            token=draft.token,
             extra={"individual": [entry.id for entry in entries]},
         )
-        if chosen.taken is not None:
-            decision = taken(decision, chosen.taken)
+        if draft.taken is not None:
+            decision = taken(decision, draft.taken)
         entry = workbench.reviews.adjudicate(actor(), decision, seen_version=view.summary.version)
     except ValidationError as error:
         st.session_state[_REFUSED] = error.errors(include_url=False)[0]["msg"].removeprefix("Value error, ")
     except MasisError as error:
         st.session_state[_REFUSED] = str(error)
     else:
-        st.session_state[_RECORDED] = (entry.id, f"{DECIDED[chosen.verdict].text} for good: {case_id}")
+        del st.session_state[_DRAFTS][actor().name, case_id]
         st.session_state[_DONE] = {*st.session_state.get(_DONE, ()), entry.id}
-        st.session_state.pop(_CHOSEN, None)
-        address.put("case", _next(workbench, case_id) or case_id)
+        as_final = "" if draft.verdict == "escalate" else " as final verdict"
+        following = _beside(workbench, case_id) or case_id
+        st.session_state[_NOTICE] = (following, f"{DECIDED[draft.verdict].text}{as_final}: {case_id}", entry.id)
+        address.put("case", following)
 
 
 def taken(decision: Decision, side: Decision) -> Decision:
-    """Return an adjudication with what else the reviewer whose side it takes had entered: note, labels and scores."""
+    """Return an adjudication with what else the reviewer whose side it takes had entered: labels and scores."""
     return decision.model_copy(
         update={
-            **{name: getattr(side, name) for name in ("note", "labels", "rubric_scores")},
+            **{name: getattr(side, name) for name in ("labels", "rubric_scores")},
             "versions": side.versions,
             "extra": {**decision.extra, "taken_from": side.reviewer},
         }
     )
 
 
-def _recorded(workbench: Workbench) -> None:
-    """Say which adjudication was recorded last in this session, with the way to undo it."""
-    with st.container(horizontal=True, vertical_alignment="center", key="adjudication-recorded"):
-        if recorded := st.session_state.get(_RECORDED):
-            entry_id, words = recorded
+def _undoable(workbench: Workbench, view: CaseView) -> None:
+    """Say what was done on the way to this case, and offer to undo the final verdict it has, else the one just done."""
+    # only on the case that the act has led to: on others it would say what was done to some other one long ago
+    case_id, words, undoable = st.session_state.get(_NOTICE, ("", "", None))
+    here = case_id == view.case.id
+    final = view.decision.decision if view.decision else None
+    if view.decision and final and final.kind == "adjudication" and final.reviewer == actor().name:
+        undoable = view.decision.id
+    elif not here:
+        undoable = None
+    with st.container(horizontal=True, vertical_alignment="center"):
+        if here:
             st.markdown(f":green[:material/check_circle:] {escaped(words)}")
+        if undoable:
             st.button(
-                "Undo",
-                key="undo-adjudication",
-                shortcut=UNDO.shortcut,
-                on_click=_undo,
-                args=(workbench, entry_id),
+                "Undo", key="undo-adjudication", shortcut=UNDO.shortcut, on_click=_undo, args=(workbench, undoable)
             )
 
 
 def _undo(workbench: Workbench, entry_id: str) -> None:
-    """Undo the adjudication recorded last, and open its case again."""
-    undone = workbench.reviews.undo(actor(), entry_id)
-    st.session_state.pop(_RECORDED, None)
+    """Undo an adjudication, and open its case again with what was entered."""
+    given = workbench.reviews.get(entry_id).decision
+    workbench.reviews.undo(actor(), entry_id)
     st.session_state[_DONE] = st.session_state.get(_DONE, set()) - {entry_id}
-    if undone.decision is not None:
-        address.put("case", undone.decision.case_id)
+    if given is None or given.verdict is None:
+        return
+    _choose(given.case_id, given.verdict)
+    _fill(given.case_id, reason=given.reason, note=given.note, corrected=given.corrected_answer or "")
+    st.session_state[_NOTICE] = (given.case_id, f"Undone: {given.case_id} waits for you again", None)
+    address.put("case", given.case_id)

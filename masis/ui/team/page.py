@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import NamedTuple, TypeVar
 
 import streamlit as st
 from pydantic import ValidationError
 
+from masis.schema.actor import Actor
 from masis.schema.team import (
     MOST_REVIEWERS,
     LabelType,
@@ -17,6 +19,7 @@ from masis.schema.team import (
     QueuePolicy,
     Rubric,
     RubricScore,
+    TeamRecord,
 )
 from masis.schema.wording import counted
 from masis.services import Workbench
@@ -33,6 +36,8 @@ from masis.ui.team.adjudication import VERDICT_DIFFERS, decisions_on, show_adjud
 from masis.ui.team.taking import ask_name
 from masis.views.markdown import escaped
 from masis.views.words import DECIDED
+
+T = TypeVar("T", bound=TeamRecord)
 
 MOST_LISTED = 100
 PAIRS_SAID = 3
@@ -58,11 +63,11 @@ def show_team(workbench: Workbench) -> None:
     st.title("Team")
     ask_name(workbench)
     _progress(workbench)
-    _differing(workbench)
+    sections = {"Adjudication": _differing}
     if reviewer() is None:
         st.caption("Type your name to give out cases and to change policy and rubric.")
-        return
-    sections = {"Give out cases": _give_out, "Policy": _policy, "Rubric": _rubric, "Label types": _label_types}
+    else:
+        sections |= {"Give out cases": _give_out, "Policy": _policy, "Rubric": _rubric, "Label types": _label_types}
     for tab, draw in zip(st.tabs(list(sections)), sections.values(), strict=True):
         with tab:
             draw(workbench)
@@ -81,23 +86,24 @@ def _progress(workbench: Workbench) -> None:
         agree = [pair_agrees(pair, what) for pair in found.pairs[:PAIRS_SAID]]
         st.markdown("  \n".join([*agree, beyond_chance(found.agreement)]))
         st.page_link("pages/trust.py", label="Agreement in detail", query_params={"view": "people"})
+    adjudicated = workbench.trust.decisions_by(me, "adjudication")
     decided, assigned = workbench.trust.decisions_by(me), workbench.store.team.counted("assigned")
     held = {lease.reviewer: lease for lease in workbench.team.leases(me)}
     rows = []
-    for name in sorted({*decided, *assigned, *held}, key=str.casefold):
+    for name in sorted({*decided, *adjudicated, *assigned, *held}, key=str.casefold):
         who: Cell = {"text": name}
         if assigned.get(name):
             who |= {"href": address.link("queue", assignee=address.in_words([name]))}
         at_work: Cell = {"text": "–"}
         if name in held:
             at_work = {"text": held[name].case_id, "below": [f"until {held[name].until[11:16]} UTC"]}
-        rows.append(row(who, decided.get(name, 0), assigned.get(name, 0), at_work))
+        rows.append(row(who, decided.get(name, 0), adjudicated.get(name, 0), assigned.get(name, 0), at_work))
     if not rows:
         st.caption("Nobody has decided a case yet.")
         return
     columns = [
         *(column("Reviewer", "main"), column("Decisions", "figure")),
-        *(column("Cases assigned", "figure"), column("At work on")),
+        *(column("Adjudications", "figure"), column("Cases assigned", "figure"), column("At work on")),
     ]
     linked_table(columns, rows, description="Reviewers", key="team-progress")
     st.caption(
@@ -119,7 +125,6 @@ def beyond_chance(found: Agreement) -> str:
 
 
 def _differing(workbench: Workbench) -> None:
-    st.header("Adjudication")
     page = workbench.cases.find_for(
         actor(), CaseFilter(states=("needs_adjudication",), order="oldest", size=MOST_LISTED)
     )
@@ -166,28 +171,46 @@ def _give_out(workbench: Workbench) -> None:
         st.caption("No case that waits holds these words." if text else "No case waits: there is none to give out.")
         return
     titles = {summary.id: f"{summary.id} · {summary.query}"[:120] for summary in page.rows}
-    team = workbench.team
-    actions: dict[str, Callable[[list[str], list[str]], object]] = {
-        "Assign": lambda cases, names: team.assign(actor(), cases, names),
-        "Unassign": lambda cases, names: team.unassign(actor(), cases, names),
-        "Tag": lambda cases, names: team.tag(actor(), cases, names),
-        "Remove tag": lambda cases, names: team.untag(actor(), cases, names),
-        "Skip": lambda cases, _: team.skip(actor(), cases),
+    team, counts = workbench.team, workbench.store.team.counted
+    actions: dict[str, _Action] = {
+        "Assign": _Action("Reviewers", team.reviewers(), team.assign, new=True),
+        "Unassign": _Action("Reviewers", counts("assigned"), team.unassign),
+        "Tag": _Action("Tags", counts("tagged"), team.tag, new=True),
+        "Remove tag": _Action("Tags", counts("tagged"), team.untag),
+        "Skip": _Action("", (), lambda who, cases, _: team.skip(who, cases)),
     }
+    action = actions[st.segmented_control("Do", list(actions), default="Assign", required=True) or "Assign"]
     with st.form("give-out", border=False):
-        listed = f"Cases that wait ({page.total:,}, the first {len(titles)} are listed)"
-        chosen = st.multiselect(listed, list(titles), format_func=titles.__getitem__)
-        action = st.segmented_control("Do", list(actions), default="Assign", required=True)
-        names = st.text_input("Reviewers or tags, separated by commas", max_chars=400)
+        first = f", the first {len(titles):,} are listed" if page.total > len(titles) else ""
+        chosen = st.multiselect(
+            f"Cases that wait ({page.total:,}{first})", list(titles), format_func=titles.__getitem__
+        )
+        names: list[str] = []
+        if action.names:
+            hint = "Choose or type a name" if action.new else "Choose"
+            names = st.multiselect(action.names, list(action.known), accept_new_options=action.new, placeholder=hint)
         sent = st.form_submit_button("Do this to all chosen cases", **needs("decide"))
-    if sent and carried_out(lambda: actions[action](chosen, names.split(","))):
+    if sent and carried_out(lambda: action.do(actor(), chosen, names)):
         st.success(f"Done for {counted(len(chosen), 'case')}; each is an entry of the decision log.")
+
+
+class _Action(NamedTuple):
+    """What can be done to many cases at once: the names it takes, those known, whether it takes new ones."""
+
+    names: str
+    known: Iterable[str]
+    do: Callable[[Actor, list[str], list[str]], object]
+    new: bool = False
 
 
 def _policy(workbench: Workbench) -> None:
     now = workbench.store.team.in_force(QueuePolicy)
-    st.caption(f"Version {now.version}. A case that has a decision keeps the policy it was begun under.")
-    with st.form("policy", border=False):
+    st.caption(
+        f"Version {now.version}. A case that has a decision keeps how many decide it and which verdict stands. "
+        "What reviewers see of the machine changes at once, on every case."
+    )
+    # no form: what a choice asks for, and what it would change, show before it is set
+    with st.container(width=560):
         reviewers = st.number_input("Reviewers a case", 1, MOST_REVIEWERS, now.reviewers)
         share = st.slider(
             "Share of the cases that several reviewers decide", 0, 100, round(100 * now.share), format="%d %%"
@@ -195,7 +218,9 @@ def _policy(workbench: Workbench) -> None:
         rule = st.selectbox(
             "Which verdict stands", RULES, index=list(RULES).index(now.rule), format_func=RULES.__getitem__
         )
-        agree = st.number_input("How many have to agree (by the second rule)", 1, MOST_REVIEWERS, now.agree)
+        agree = now.agree
+        if rule == "agree":
+            agree = st.number_input("How many have to agree", 1, MOST_REVIEWERS, now.agree)
         machine = st.selectbox(
             "When a reviewer sees what the machine found",
             MACHINE,
@@ -203,12 +228,37 @@ def _policy(workbench: Workbench) -> None:
             format_func=MACHINE.__getitem__,
         )
         minutes = st.number_input("Minutes that an opened case stays with its reviewer", 1, 24 * 60, now.lease_minutes)
-        sent = st.form_submit_button("Set this policy", **needs("oversee"))
-    if sent:
-        chosen = {"reviewers": reviewers, "share": share / 100, "rule": rule, "agree": agree, "machine": machine}
-        policy = {**chosen, "lease_minutes": minutes, "seed": now.seed}
-        if carried_out(lambda: workbench.team.set(actor(), QueuePolicy.model_validate(policy))):
-            st.rerun()
+        if effect := _hides(workbench, now.machine, machine):
+            st.warning(effect)
+        sent = st.button("Set this policy", key="set-policy", **needs("oversee"))
+    chosen = {"reviewers": reviewers, "share": share / 100, "rule": rule, "agree": agree, "machine": machine}
+    policy = {**chosen, "lease_minutes": minutes, "seed": now.seed}
+    _set(workbench, QueuePolicy, lambda: QueuePolicy.model_validate(policy), sent=sent)
+
+
+def _hides(workbench: Workbench, now: MachineShown, then: MachineShown) -> str:
+    """Say what setting another moment to see the machine hides from everybody; "" where it hides no more than now."""
+    if list(MACHINE).index(then) <= list(MACHINE).index(now):
+        return ""
+    states = workbench.cases.facets_for(actor()).states
+    undecided = sum(states.get(state, 0) for state in ("needs_review", "needs_adjudication", "accepted"))
+    until = "who has not decided them" if then == "after" else "until they are decided"
+    return (
+        f"Once set, marks and scores of {counted(undecided, 'undecided case')} are hidden from everybody {until}, "
+        "from you and other adjudicators too, also where decisions were begun. Pages name no reviewers and count "
+        "decisions on settled cases only; Metrics is closed while cases are hidden from you. Setting it back shows "
+        "all again."
+    )
+
+
+def _set(workbench: Workbench, kind: type[T], record: Callable[[], T], *, sent: bool) -> None:
+    """Set a record of the team where its button was pressed, and say so once it is in force."""
+    done = f"team-set-{kind.__name__}"
+    if sent and carried_out(lambda: workbench.team.set(actor(), record())):
+        st.session_state[done] = True
+        st.rerun()
+    if st.session_state.pop(done, False):
+        st.success(f"Done: version {workbench.store.team.in_force(kind).version} is in force from now on.")
 
 
 RUBRIC_HELP = "One score a line: name: 1-5, or name: word, word. Guidance may follow after a |."
@@ -221,10 +271,7 @@ def _rubric(workbench: Workbench) -> None:
         guidelines = st.text_area("Guidelines, shown beside every case", now.guidelines, max_chars=20_000, height=160)
         lines = st.text_area("Scores", "\n".join(map(score_line, now.scores)), help=RUBRIC_HELP, max_chars=20_000)
         sent = st.form_submit_button("Set this rubric", **needs("oversee"))
-    if sent and carried_out(
-        lambda: workbench.team.set(actor(), Rubric(guidelines=guidelines.strip(), scores=read_scores(lines)))
-    ):
-        st.rerun()
+    _set(workbench, Rubric, lambda: Rubric(guidelines=guidelines.strip(), scores=read_scores(lines)), sent=sent)
 
 
 def read_scores(lines: str) -> tuple[RubricScore, ...]:
@@ -265,8 +312,7 @@ def _label_types(workbench: Workbench) -> None:
             "Types", "\n".join(map(type_line, now.types)), help=LABEL_TYPES_HELP, max_chars=20_000, height=200
         )
         sent = st.form_submit_button("Set these label types", **needs("oversee"))
-    if sent and carried_out(lambda: workbench.team.set(actor(), LabelTypes(types=read_types(lines)))):
-        st.rerun()
+    _set(workbench, LabelTypes, lambda: LabelTypes(types=read_types(lines)), sent=sent)
 
 
 def read_types(lines: str) -> tuple[LabelType, ...]:

@@ -25,7 +25,7 @@ from masis.services.trust import (
     TrustFilter,
     YieldReport,
 )
-from masis.services.trust_summary import SIMULATED, figure, how_sure, in_words, short_answers
+from masis.services.trust_summary import IN_VIEW, SIMULATED, figure, how_sure, in_words, short_answers, too_few
 from masis.trust.agreement import Estimate, exact_bounds
 from masis.trust.guarantee import draws_needed
 from masis.trust.machine import Comparison, draws_for_width
@@ -52,6 +52,17 @@ Part = Literal["claim", "reference"]
 PARTS: tuple[Part, ...] = get_args(Part)
 LEVELS = {"answer": "Answers", "claim": "Claims", "reference": "References"}
 MOST_LISTED = 100
+COUNTS = {
+    "decision": (
+        "Only decisions made before the audit's verdict was shown count: a lead sets that as the policy of the queue.",
+        *("team", "Set the policy", "group"),
+    ),
+    "gold": (
+        "Labels count that audited cases were imported with.",
+        *("imports", "Import cases with labels", "upload_file"),
+    ),
+}
+"""What the audit is compared with, by source: what counts, and the page that brings some, with its link and icon."""
 
 
 def show_trust(workbench: Workbench) -> None:
@@ -73,7 +84,7 @@ def show_trust(workbench: Workbench) -> None:
     elif shown == "guarantee":
         _show_guarantee(workbench, watch)
     elif shown == "next":
-        _show_next(workbench, _yields(*key, filters.model_dump_json()))
+        _show_next(workbench, _yields(*key))
     else:
         _show_own(key)
     st.caption(f"{command_markdown('masis trust')} prints the same figures. docs/trust.md says how each is computed.")
@@ -121,8 +132,8 @@ def _people(path: str, position: str, person: str, hidden: bool, names: bool) ->
 
 
 @st.cache_data(show_spinner=False, max_entries=20)
-def _yields(path: str, position: str, person: str, hidden: bool, filters: str) -> YieldReport:
-    return served_workbench().trust.yields(actor(), TrustFilter.model_validate_json(filters))
+def _yields(path: str, position: str, person: str, hidden: bool) -> YieldReport:
+    return served_workbench().trust.yields(actor())
 
 
 @st.cache_data(show_spinner=False, max_entries=20)
@@ -155,18 +166,19 @@ def _show_machine(workbench: Workbench, report: MachineReport, filters: TrustFil
     _machine_controls(workbench, filters)
     if part := next((each for each in PARTS if each == address.value("level")), None):
         parts = _parts(*_key(workbench), part, filters.source)
-        _comparison(parts.comparison, part)
+        _comparison(parts.comparison, part, filters.source)
         _case_list(parts.rows)
         return
     filtered = [name for name in ("auditor", "dataset", "field", "since", "until") if address.value(name)]
     if filtered:
         st.button(f"Clear filters ({', '.join(filtered)})", key="trust-clear", on_click=address.clear, args=(filtered,))
     left = report.left
-    st.caption(
-        f"Left out: {counted(left.not_blind, 'answer')} decided with the audit's verdict in view, which draws people "
-        f"towards it; {left.escalated:,} escalated and not settled; {left.unaudited:,} without an audit."
-    )
-    _comparison(report.answers, "answer")
+    if filters.source == "decision":
+        st.caption(
+            f"Left out: {counted(left.not_blind, 'answer')} decided with the audit's verdict in view, which draws "
+            f"people towards it; {left.escalated:,} escalated and not settled; {left.unaudited:,} without an audit."
+        )
+    _comparison(report.answers, "answer", filters.source)
     _case_list(report.rows)
     if len(report.answers.curve) > 1:
         _calibration(report.answers)
@@ -175,7 +187,7 @@ def _show_machine(workbench: Workbench, report: MachineReport, filters: TrustFil
             _breakdown(workbench, report.by[by], by, title)
     if report.seen is not None:
         with st.expander(f"Decided with the verdict in view ({counted(report.seen.n, 'answer')}), shown apart"):
-            st.caption("Who sees a verdict agrees with it more often: these figures flatter the audit.")
+            st.caption(IN_VIEW)
             _figures(report.seen, "seen")
 
 
@@ -211,15 +223,11 @@ def _auditor_words(name: str, models: Mapping[str, str]) -> str:
     return f"{', '.join(dict.fromkeys(models.values()))} ({name[:6]})"
 
 
-def _comparison(found: Comparison, level: str) -> None:
+def _comparison(found: Comparison, level: str, source: str) -> None:
     if not found.n:
-        st.markdown(
-            f"**No {level} to compare yet.** Only decisions made before the audit's verdict was shown count here: a "
-            "lead sets that as the policy of the queue. Labels that cases were imported with count as well."
-        )
-        with st.container(horizontal=True):
-            st.page_link("pages/team.py", label="Set the policy", icon=":material/group:")
-            st.page_link("pages/imports.py", label="Import cases with labels", icon=":material/upload_file:")
+        counts, page, label, icon = COUNTS[source]
+        st.markdown(f"**No {level} to compare yet.** {counts}")
+        st.page_link(f"pages/{page}.py", label=label, icon=f":material/{icon}:")
         return
     _figures(found, level)
     left, right = st.columns([1, 1.4], gap="medium")
@@ -397,7 +405,12 @@ def _show_people(key: _Key) -> None:
     shares = ", ".join(f"{name} {value:.0%}" for name, value in overall.prevalence.items())
     cases = counted(overall.units, "settled case" if key.hidden else "case")
     st.caption(f"{cases} with two or more decisions: {shares}.")
-    st.markdown(f"**{in_words(overall.alpha).capitalize()}**, by Krippendorff's alpha.")
+    st.markdown(f"**The same verdict: {figure(overall.raw)}.** {in_words(overall.alpha).capitalize()}.")
+    for name, verdict, n in found.constant:
+        st.text(
+            f"{name} chose {verdict} in all {n:,}: figures that take off what chance would give say little then, and "
+            "may contradict each other."
+        )
     figures = [
         Figure("Same verdict", figure(overall.raw), f"Of the pairs of verdicts on a case. {how_sure(overall.raw)}"),
         _beyond_chance("Krippendorff's alpha", overall.alpha, "The usual figure, for any number of reviewers. "),
@@ -438,12 +451,24 @@ def _show_people(key: _Key) -> None:
 
 def _show_missed(found: MissReport) -> None:
     st.markdown("A random share of what passes goes to a person all the same. What they find estimates what is missed.")
+    if found.total.value is None and not found.open:
+        passed = counted(sum(each.passed for each in found.strata), "answer")
+        st.markdown(
+            f"**No answer was drawn yet**: {passed} passed without a person, so there is nothing to estimate from. "
+            "The draw is made as an audit ends, by the share `spot_check_share` of the settings; a guarantee's sample "
+            "draws from what is audited already."
+        )
+        with st.container(horizontal=True):
+            st.page_link("pages/settings.py", label="Set the share", icon=":material/settings:")
+            st.page_link("pages/new.py", label="Audit more answers", icon=":material/add_circle:")
+        return
     reads = f"Of the answers that passed without a person, the share that is faulty. {how_sure(found.total)}"
     figure_table([Figure("Miss rate", figure(found.total), reads)], key="trust-missed", description="Spot checks")
     if found.total.why and found.total.value is not None:
         st.caption(found.total.why)
-    width = st.slider("Interval at most this wide (percentage points)", 1, 20, 5, key="trust-width") / 100
-    if (more := draws_for_width(found.total, width)) is not None:
+    if found.total.value is not None:
+        width = st.slider("Interval at most this wide (percentage points)", 1, 20, 5, key="trust-width") / 100
+        more = draws_for_width(found.total, width) or 0
         st.caption(f"{counted(more, 'more decided spot check')} would bring the interval to {width:.0%}, at this rate.")
     rows = [
         {"month": month, "rate": each.value, "low": each.low, "high": each.high, "n": each.n}
@@ -453,9 +478,9 @@ def _show_missed(found: MissReport) -> None:
         draw_chart(rate_over_time_chart, rows=rows, description="Miss rate by month")
         _download(pd.DataFrame(rows), "miss rate by month")
     table = [row({"text": name or "(no field)"}, figure(each, brief=True)) for name, each in found.fields.items()]
-    linked_table(
-        [column("Field", "main"), column("Miss rate")], table, description="Miss rate by field", key="trust-fields"
-    )
+    if table:
+        titles = [column("Field", "main"), column("Miss rate")]
+        linked_table(titles, table, description="Miss rate by field", key="trust-fields")
     if found.faulty:
         _cases(found.faulty, "Faulty answers that passed")
     if found.open:
@@ -569,20 +594,23 @@ def _new_sample(workbench: Workbench) -> None:
         pool = f"{offer.pool:,} undecided answers of this auditor may be covered, {offer.waiting:,} need review. "
         needed = f"{offer.least} blind draws without a fault show it, {one_fault} with one."
         st.text(needed if hidden else pool + needed)
-        too_few = not hidden and offer.pool < offer.least
-        if too_few:
-            st.text("Too few answers: audit more cases, or tolerate more.")
+        missing = offer.pool < draws
+        if missing:
+            known = workbench.trust.drawable(actor(), auditor, int(draws))
+            short = f": {too_few(known, int(draws))}" if known < draws else ""
+            st.markdown(f"**Too few answers**{short}. Audit more cases, or tolerate more.")
         loosest = st.slider("Accept up to this probability of fault", 0.0, 1.0, 1.0, 0.01, key="sample-loosest")
-        if offer.expected:
-            st.caption(
-                f"By the score, answers up to {offer.expected:.2f} are expected to hold half of what is tolerated."
-            )
+        expected = f" Those up to {offer.expected:.2f} are expected to hold half of what is tolerated."
+        st.caption(
+            "Answers that the score holds more likely to be faulty are left out: they are not drawn, and never pass. "
+            f"1.00 leaves none out.{expected if offer.expected else ''}"
+        )
         st.button(
             f"Draw {counted(int(draws), 'answer')} for blind decisions",
             key="sample-draw",
             on_click=_draw,
             args=(workbench, auditor, int(draws), loosest, round(tolerance, 6), round(certainty, 6)),
-            **needs("oversee", disabled=too_few),
+            **needs("oversee", disabled=missing),
         )
 
 
@@ -638,13 +666,15 @@ def _show_own(key: _Key) -> None:
     others = st.toggle("Show everybody", key="trust-everybody", **needs("oversee", help="For leads."))
     titles = [
         column("Reviewer", "main"),
-        *map(column, ("Decisions", "An active hour", "Median time", "Overrides", "Verdict as settled")),
+        *map(column, ("Decisions", "Adjudications", "An active hour", "Median time")),
+        *map(column, ("Overrides", "Verdict as settled")),
     ]
     found = _own(*key, others)
     rows = [
         row(
             {"text": each.reviewer or "(no name yet)"},
             each.decisions,
+            each.adjudications,
             "" if each.an_hour is None else f"{each.an_hour:.1f}",
             "not recorded" if each.seconds is None else f"{each.seconds:.0f} s",
             figure(each.overrides, brief=True),
@@ -654,9 +684,9 @@ def _show_own(key: _Key) -> None:
         for number, each in enumerate(found, start=1)
     ]
     st.caption(
-        "Verdict as settled: of the cases that several reviewers decided, those in which theirs is the verdict that "
-        f"settled it, by adjudication or policy. Reasons and corrections may still differ. {BRACKETS} Choose a row to "
-        "list the cases that were settled otherwise."
+        "Verdict as settled: of the cases that several reviewers decided and that are not escalated, those in which "
+        "theirs is the verdict that settled it, by adjudication or policy. Reasons and corrections may still differ. "
+        f"{BRACKETS} Choose a row to list the cases that were settled otherwise."
     )
     _leads("who", titles, rows, "Reviewers' own figures", "trust-own")
     number = address.number("who", 0)

@@ -128,7 +128,6 @@ def assert_cuts(text: str | None, label: dict[str, Any]) -> int:
     if label["start"] in (None, ""):
         assert label["end"] in (None, "")
         return 0
-    assert text is not None
     assert text[int(label["start"]) : int(label["end"])] == label["text"]
     return 1
 

@@ -88,11 +88,9 @@ def test_anthropic_locations_name_the_place_in_the_document() -> None:
 
 def test_labels_of_ragtruth_and_label_studio_keep_their_words_and_verdicts() -> None:
     (case,) = cases(list(read_any(FILES / "ragtruth-2024-response.jsonl")))
-    assert case.labels is not None
     (label,) = case.labels.claims
     assert (label.text, label.verdict) == ("130 metres", "contradicted")
     (case,) = cases(list(read_any(FILES / "label-studio-1.20.json")))
-    assert case.labels is not None
     assert case.labels.claims[0].verdict == "supported"
 
 
@@ -360,11 +358,9 @@ def test_a_map_is_proposed_from_names_types_and_values(row: dict[str, Any], name
     with pytest.raises(InputError, match="may hold it") as error:
         Case(**row)
     whole = re.search(r"map=(\{.*?\})", error.value.cure)
-    assert whole is not None
     assert json.loads(whole[1]) == found.names
     (case,) = read_cases([row], map=found.names)
     assert case.answer
-    assert found.profile is not None
     assert parse_profile(profile_text(found.profile).encode()).query == found.profile.query
 
 

@@ -103,7 +103,6 @@ def test_a_malformed_reply_is_rescued_with_the_values_that_were_written(role: st
     text = RESCUABLE[kind](value)
     meant = tame(value) if kind in ("quotes of Python", "a comment on each line") else value
     found = rescued(text, shape)
-    assert found is not None
     assert shape.model_validate(found.value) == shape.model_validate(meant)
     assert found.repairs
 
@@ -123,14 +122,12 @@ def test_the_common_form_is_read_too(role: str) -> None:
     shape = shared_schema.holding(SHAPE[role])
     field = next(iter(shape.model_fields))
     found = rescued(json.dumps({field: FULL[role]})[:-1] + ",}", shape)
-    assert found is not None
     assert shared_schema.held(shape.model_validate(found.value), SHAPE[role]) == SHAPE[role].model_validate(FULL[role])
 
 
 def test_numbers_in_quotes_and_one_in_place_of_a_list_are_aligned_and_said() -> None:
     text = json.dumps(critique(conflicting_evidence="one", issues=raised()))[:-1] + ",}"
     found = rescued(text, replies.CritiqueReply)
-    assert found is not None
     assert found.value["conflicting_evidence"] == ["one"]
     assert len(found.value["issues"]) == 1
     assert "one value in place of a list" in found.repairs

@@ -90,7 +90,6 @@ def test_a_reviser_is_compiled_too_and_revises(tmp_path: Path) -> None:
         settings = settings_at(served, programs_folder=str(tmp_path), **roles)
         run = run_audit(Case.model_validate(learning.case(80, True)), settings)
     revision = run.iterations[0].revision
-    assert revision is not None
     assert revision.judged_by.model == run.models["reviser"] == "dspy:mender@1"
     assert run.versions.prompts["reviser"] == f"dspy:mender@1+{made.digest[:8]}"
     assert [call.model for call in run.calls if call.role == "reviser"] == ["scripted:m"]

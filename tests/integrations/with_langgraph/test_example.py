@@ -54,7 +54,6 @@ def test_a_new_process_goes_on_after_a_decision_and_the_state_is_whole(db: Path)
     bench = Workbench.open(db)
     opened = bench.cases.open(stopped["review"]["case_id"])
     assert opened.state == "needs_review"
-    assert opened.run is not None
     first, second = opened.run.iterations
     assert (first.citation_audit.hallucination_detected, second.citation_audit.invalid_citations) == (True, ())
     assert second.evaluation is not None

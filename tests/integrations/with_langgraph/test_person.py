@@ -33,7 +33,6 @@ def test_the_graph_stops_while_its_case_waits_in_the_queue(graph: Any, bench: Wo
     (told,) = waiting(graph.get_state(thread("bridge"))).values()
     opened = bench.cases.open(told["case_id"])
     assert opened.state == "needs_review"
-    assert opened.run is not None
     assert opened.run.id == told["run_id"] == state["review"]["run_id"]
     assert opened.case.metadata == {"made_by": "langgraph", "thread_id": "bridge"}
     assert {reason["code"] for reason in told["reasons"]} >= {"invalid_reference", "hallucination"}
@@ -55,7 +54,6 @@ def test_a_decision_resumes_the_graph_and_settles_the_answer(
     before = graph.invoke(asked(WRONG), thread())
     entry = decided(bench, before["review"]["case_id"], verdict, **more)
     after = resume(graph, thread(), bench)
-    assert after is not None
     assert after["final_answer"] == answer
     review = {"verdict": verdict, "reviewer": "Ada", "entry_id": entry.id, "state": "decided"}
     assert after["review"] | review | {"reason": more.get("reason", "read")} == after["review"]
@@ -147,7 +145,6 @@ def test_an_async_graph_waits_and_goes_on_the_same_way(bench: Workbench, tmp_pat
     state = asyncio.run(begun())
     decided(bench, state["review"]["case_id"], "override", corrected_answer=RIGHT, reason="It is 120 metres.")
     after = asyncio.run(continued())
-    assert after is not None
     assert after["final_answer"] == RIGHT
     assert after["trace"][:-1] == state["trace"]
 
@@ -158,5 +155,4 @@ def test_a_person_inside_a_subgraph_is_waited_for_by_the_graph_around_it(bench: 
     (told,) = waiting(graph.get_state(thread())).values()
     decided(bench, told["case_id"], "reject", reason="Made up.")
     after = resume(graph, thread(), bench)
-    assert after is not None
     assert (after["review"]["verdict"], after["final_answer"]) == ("reject", None)

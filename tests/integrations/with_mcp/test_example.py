@@ -21,7 +21,6 @@ def test_the_example_runs_as_written_and_prints_what_the_page_shows(
     monkeypatch.chdir(tmp_path)
     done = example("mcp/check_an_answer.py", *arguments)
     shown = re.search(r"```text\n(run finished.*?)```", PAGE.read_text(), re.DOTALL)
-    assert shown is not None
     assert _heads(done.stdout) == _heads(shown.group(1)), done.stdout
     assert "run_audit: 15 of 15: done" in done.stderr
 

@@ -123,14 +123,12 @@ def spoken(door: Door) -> subprocess.Popen[str]:
 
 
 def speak(process: subprocess.Popen[str], message: str) -> None:
-    assert process.stdin is not None
     process.stdin.write(message)
     process.stdin.flush()
 
 
 def heard(process: subprocess.Popen[str], number: int) -> dict[int, dict[str, Any]]:
     """So many answers, by the number of what they answer."""
-    assert process.stdout is not None
     answers = [json.loads(process.stdout.readline()) for _ in range(number)]
     return {answer["id"]: answer for answer in answers}
 

@@ -139,7 +139,6 @@ def test_critic_and_evaluator_emit_the_fields_of_their_specs(seen: Seen) -> None
         "issues": 0,
     }
     assert found["duration_ms"] == pytest.approx(iteration.step_ms["critique"], abs=0.001)
-    assert iteration.evaluation is not None
     (judged,) = [event for event in seen.one("evaluation").events if event.name == "evaluator"]
     scores = dict(judged.attributes or {})
     assert {"node", "overall_score", "faithfulness", "relevance", "completeness", "duration_ms"} <= set(scores)
@@ -287,5 +286,4 @@ def test_a_line_of_the_log_says_where_in_the_trace_it_was_written(watch: Watch) 
         logger.setLevel(logging.NOTSET)
     step = next(line for line in lines if line.get("node") == "critic")
     critique = seen.one("critique").context
-    assert critique is not None
     assert (step["trace_id"], step["span_id"]) == (f"{critique.trace_id:032x}", f"{critique.span_id:016x}")

@@ -186,7 +186,6 @@ def test_a_worker_of_the_page_sends_what_it_measured(
         worker.close()
     else:
         stdin = worker._process.stdin
-        assert stdin is not None
         stdin.close()
         worker._process.wait(timeout=20)
         worker.close()
