@@ -91,3 +91,35 @@ def test_most_directions_that_are_read_are_right() -> None:
     found = [(finding_of(question, grade, abstract).direction, label) for question, abstract, grade, label in studies()]
     stated = [(direction, DIRECTIONS[label["direction"]]) for direction, label in found if direction != "unclear"]
     assert sum(direction == label for direction, label in stated) >= 0.85 * len(stated), stated
+
+
+@cache
+def traps() -> tuple[tuple[dict[str, Any], Abstract, Grade], ...]:
+    """Ninety more by other writers; no rule of sample sizes was learned from them (docs/screening.md)."""
+    grader, found = offline_grader(), []
+    for row in rows("trap_abstracts.jsonl"):
+        abstract = Abstract(id=row["id"], title=row["title"], text=row["abstract"])
+        (grade,) = grader.grade(row["question"], [abstract])
+        found.append((row, abstract, grade))
+    return tuple(found)
+
+
+def is_notice(row: dict[str, Any]) -> bool:
+    return any(kind in row["kind"].casefold() for kind in ("retract", "erratum", "protocol"))
+
+
+def test_what_no_rule_was_learned_from_is_read_nearly_as_well() -> None:
+    assert {grade.rule for row, _, grade in traps() if is_notice(row)} <= {"not_a_study", "of_concern"}
+    sized = [each for each in traps() if not is_notice(each[0]) and each[0]["sample_size"] is not None]
+    assert len(sized) == 72
+    assert sum(participants(grade) == row["sample_size"] for row, _, grade in sized) >= 0.8 * len(sized)
+    denied = [
+        any(each.item == item and each.state == "stated" for each in appraise(abstract, "randomised_trial"))
+        for row, abstract, _ in traps()
+        if not is_notice(row) and "review" not in row["kind"]
+        for item, name in zip(
+            ("control", "randomisation", "blinding"), ("controlled", "randomised", "blinded"), strict=True
+        )
+        if not row[name]
+    ]
+    assert sum(denied) <= 0.05 * len(denied)
