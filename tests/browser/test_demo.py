@@ -82,7 +82,7 @@ def test_a_step_of_the_person_is_a_step_of_the_browser(demo: str, open_tab: Open
 
     filtered, case = r"/queue\?standing=wrong$", r"/review\?standing=wrong&case="
     rows, evidence = page.locator("table.list"), page.locator(".evidence article.card").first
-    page.get_by_role("button", name=re.compile("^Something is wrong")).click(delay=40)
+    page.get_by_role("radio", name=re.compile("^Something is wrong")).click(delay=40)
     stands(filtered, rows)
     page.go_back()
     stands(r"/queue\?page=2$", page.get_by_text("21 to ", exact=False))

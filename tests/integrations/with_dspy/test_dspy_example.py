@@ -27,8 +27,8 @@ def test_the_example_runs_as_written(tmp_path: Path, server: ModelServer) -> Non
 
 def test_the_modules_of_the_guide_run_as_written(server: ModelServer, monkeypatch: pytest.MonkeyPatch) -> None:
     guide = (ROOT / "docs" / "frameworks.md").read_text(encoding="utf-8")
-    found = re.search(r"```python\n(.*?)```", guide, re.DOTALL)
-    assert found
+    blocks = re.findall(r"```python\n(.*?)```", guide, re.DOTALL)
+    (block,) = [each for each in blocks if "masis.integrations.dspy" in each]
     providers = {"openai": ProviderSettings(address=server.address)}
 
     class Served(Settings):
@@ -38,5 +38,5 @@ def test_the_modules_of_the_guide_run_as_written(server: ModelServer, monkeypatc
     monkeypatch.setenv("OPENAI_API_KEY", "sk-loopback")
     monkeypatch.setattr(agents, "Settings", Served)
     names: dict[str, Any] = {}
-    exec(found[1], names)
+    exec(block, names)
     assert names["found"].run.usage.calls == len(server.requests) > 0
