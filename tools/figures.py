@@ -233,7 +233,7 @@ MEASURES = {
 
 def measure(name: str, data: Path) -> str:
     """Run a measure and return what it prints."""
-    command = MEASURES[name].command.replace("FOLDER", str(data)).split()
+    command = [part.replace("FOLDER", str(data)) for part in MEASURES[name].command.split()]
     program = {"masis": [sys.executable, "-m", "masis.cli"], "python": [sys.executable]}[command[0]]
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     return subprocess.run(

@@ -239,8 +239,8 @@ def _jobs(cases: Iterable[Any], names: FieldMap | None, on_problem: Callable[[in
 
 
 def _with_hint(error: InputError, given: Any) -> InputError:
-    """Return the error of a mapping with the keys that it holds, of which some may be meant."""
-    if not isinstance(given, Mapping):
+    """Return the error of a mapping that lacks a field with the keys that it holds, of which some may be meant."""
+    if not isinstance(given, Mapping) or {"query", "evidence"} <= given.keys():
         return error
     holds = ", ".join(repr(str(key)) for key in list(given)[:10])
     hint = f"It holds {holds}: say which is which, map={{...}}; masis.suggest(cases).names proposes that."
@@ -287,7 +287,7 @@ class Budget:
             )
         self.limit, self.exhausted = limit, False
         self._settings = settings
-        self._spent, self._ended, self._under_way = spent, 0, 0
+        self._spent, self._before, self._ended, self._under_way = spent, spent, 0, 0
 
     def begin(self, case: Case) -> bool:
         """Return whether one more audit may begin now.
@@ -295,7 +295,8 @@ class Budget:
         If not, and ``exhausted`` is not set, it may begin once the cost of those under way is known.
         """
         if self.limit is not None:
-            each = self._spent / self._ended if self._ended else estimate(case, self._settings).cost_usd or 0.0
+            spent = self._spent - self._before
+            each = spent / self._ended if self._ended else estimate(case, self._settings).cost_usd or 0.0
             if self.exhausted or self._spent + (self._under_way + 1) * each > self.limit:
                 self.exhausted = not self._under_way
                 return False
@@ -310,7 +311,7 @@ class Budget:
 
     def renew(self) -> None:
         """Begin anew, as on another day, to which the cost of what is under way belongs."""
-        self._spent, self._ended, self.exhausted = 0.0, 0, False
+        self._spent, self._before, self._ended, self.exhausted = 0.0, 0.0, 0, False
 
     def why(self) -> str:
         """Say why no further audit begins."""

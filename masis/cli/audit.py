@@ -42,6 +42,7 @@ from masis.cli.output import (
 )
 from masis.datasets.mapping import MappedRow, read_any
 from masis.datasets.writers import write_run
+from masis.datasets.writers.lines import escape_formula
 from masis.errors import InputError, MasisError
 from masis.llm.estimates import Estimate
 from masis.schema.calls import REPLAY
@@ -333,7 +334,6 @@ class _AuditJob:
             run = outcome or self.workbench.audits.finished(job.case, self.settings)
             if outcome is None:
                 self.summary.count_skipped(run)
-                self.summary.skipped_incomplete += self.workbench.audits.failed_before(job.case, self.settings)
             else:
                 self.summary.count(outcome)
             if run is not None and write is not None:
@@ -349,7 +349,9 @@ class _AuditJob:
             return
         from masis.views.tables import runs_to_pandas  # here: it loads pandas, which the command does without
 
-        write.write(runs_to_pandas([run], of="issues").to_csv(index=False, header=write.tell() == 0).encode())
+        rows = runs_to_pandas([run], of="issues")
+        safe = rows.map(lambda cell: escape_formula(cell) if isinstance(cell, str) else cell)
+        write.write(safe.to_csv(index=False, header=write.tell() == 0).encode())
 
     def _stored(self, run: Run) -> Run | Failed:
         try:

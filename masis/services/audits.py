@@ -80,14 +80,6 @@ class AuditService:
         run_id = self._find(case, "finished", settings)
         return self._store.runs.get(run_id) if run_id else None
 
-    def failed_before(self, case: Case, settings: Settings | None = None) -> bool:
-        """Return whether the newest finished run of this content with these settings left something unscored."""
-        run_id = self._find(case, "finished", settings)
-        if run_id is None:
-            return False
-        run = self._store.runs.summary(run_id)
-        return run.termination == "error" or "unscored" in run.reasons
-
     def resumable(self, case_id: str, settings: Settings) -> str | None:
         """Return the interrupted run that an audit of this case would resume. Raises UnknownRecord."""
         if not any(run.state == "interrupted" for run in self._store.runs.for_case(case_id)):

@@ -111,13 +111,14 @@ class CaseStatus(Record):
         standing = case.standing
         if case.state == "needs_adjudication":
             failed = "error" in case.reasons and case.tier != "must_look"
-            standing = "failed" if failed else _STANDING_OF_TIER[case.tier]
+            standing = "not_audited" if case.run_id is None else "failed" if failed else _STANDING_OF_TIER[case.tier]
         return cls(
             id=case.id,
             standing=standing,
             headline=case.headline,
             audited=case.run_id is not None,
-            needs_review=case.state in ("needs_review", "needs_adjudication", "escalated"),
+            needs_review=case.state == "escalated"
+            or (case.run_id is not None and case.state in ("needs_review", "needs_adjudication")),
             decided=case.standing == "decided",
             verdict=next((each for each, state in STATE_OF_VERDICT.items() if state == case.state), None),
         )
@@ -232,7 +233,8 @@ class IngestionService:
                 found.append(each)
         taken = [case for case in found if source is None or source.takes(case)]
         try:
-            with self._store.transaction():  # both or neither: what is audited before it is noted would not be reported
+            # Both or neither: what is audited before it is noted would not be reported. The request is on the disk.
+            with self._store.database.transaction(durable=False):
                 added = self._store.cases.add_many(taken)
                 self._store.inbox.arrived(taken, request.source)
         except (InputError, ValueError) as error:  # else what can't be stored would be tried again for ever

@@ -511,12 +511,13 @@ class Jobs:
         """Ids of cases that programs have sent in and nobody has audited; None where there are no more of them yet."""
         after = 0
         while True:
-            rows = self.workbench.store.inbox.unaudited(after, _LISTED)
-            yield from (case_id for _, case_id in rows if ("audit", case_id) not in self._jobs)
-            if rows:
-                after = rows[-1][0]
-            else:
+            found = self.workbench.store.inbox.unaudited(after)  # one by one: others may audit them meanwhile
+            if found is None:
                 yield None
+                continue
+            after, case_id = found
+            if ("audit", case_id) not in self._jobs:
+                yield case_id
 
     def _listed(self, page: int) -> list[str]:
         unaudited = CaseFilter(states=UNAUDITED, order="oldest", page=page, size=_LISTED)

@@ -243,15 +243,14 @@ class ReviewService:
         by = name_of(actor)
         with self._store.transaction():
             others = [each for each in versions_of(self._store, case_id) if each != case_id]
-            searches = {seq for seq, words in self._store.team.searches().items() if self._finds(words)}
+            searches = {seq: words for seq, words in self._store.team.searches().items() if self._finds(words)}
             done = self._store.redactions.redact_case(case_id, by=by, reason=reason)
             for each in others:
                 if self._store.cases.summary(each).state != "redacted":
                     also = self._store.redactions.redact_case(each, by=by, reason=reason)
                     counts = {name: getattr(done, name) + getattr(also, name) for name in ("entries", "runs", "drafts")}
                     done = done.model_copy(update=counts)
-            still = self._store.team.searches()
-            self._store.team.forget_views(seq for seq in searches if not self._finds(still[seq]))
+            self._store.team.forget_views(seq for seq, words in searches.items() if not self._finds(words))
         return done
 
     def _finds(self, words: str) -> bool:

@@ -159,6 +159,7 @@ def _connected(addresses: Sequence[str], port: int) -> socket.socket:
 def _checked(address: str, *, private: bool) -> SplitResult:
     try:
         parts = urlsplit(address)
+        (parts.hostname or "").encode("idna")  # else only the call would say that a label is empty or too long
         usable = bool(parts.hostname) and parts.port != 0 and address.isascii() and address.isprintable()
     except ValueError:
         usable = False

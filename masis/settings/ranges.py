@@ -63,9 +63,9 @@ def _length(schema: Schema) -> str:
 def _bounds(schema: Schema) -> str:
     least, most = schema.get("minimum"), schema.get("maximum")
     if least is not None and most is not None:
-        return f" from {least:g} to {most:g}"
+        return f" from {least:.12g} to {most:.12g}"
     words = {"minimum": "of at least", "exclusiveMinimum": "above", "maximum": "of at most"}
-    return ",".join(f" {word} {schema[key]:g}" for key, word in words.items() if key in schema)
+    return ",".join(f" {word} {schema[key]:.12g}" for key, word in words.items() if key in schema)
 
 
 def spelled(value: object) -> str:

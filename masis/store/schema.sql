@@ -245,7 +245,8 @@ CREATE INDEX notices_due ON notices (due_at, seq);
 CREATE TRIGGER cases_notify AFTER UPDATE OF state ON cases
 WHEN OLD.state IS NOT NEW.state
     AND (NEW.state IN ('approved', 'overridden', 'rejected', 'escalated')
-        OR (NEW.state = 'needs_review' AND OLD.state <> 'needs_adjudication'))
+        OR (NEW.state = 'needs_review' AND OLD.state <> 'needs_adjudication'
+            AND (NEW.pending = 0 OR OLD.state = 'running'))) -- else it is told that one of several has decided
     AND EXISTS (SELECT 1 FROM store_info WHERE key = 'webhook')
     AND EXISTS (SELECT 1 FROM arrivals WHERE case_seq = NEW.seq)
 BEGIN

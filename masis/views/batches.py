@@ -75,6 +75,7 @@ class BatchSummary:
         self.skipped += 1
         if run is None:
             return
+        self.skipped_incomplete += run.incomplete
         self.flagged += bool(run.iterations and accusations(run.iterations[0]))
         self.needs_review += run.needs_review
 

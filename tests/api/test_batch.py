@@ -19,7 +19,7 @@ from masis.api import batch
 from masis.api.batch import Budget, Done, Job, NotAudited, audit_in_threads
 from masis.errors import InputError
 from masis.schema.calls import Usage
-from masis.settings import ROLES
+from masis.settings import ROLES, Settings
 from tests.cases import case_of
 from tests.serving_models import ModelServer
 from tests.store.factories import a_run
@@ -124,6 +124,14 @@ def priced(server: ModelServer) -> masis.Settings:
     )
 
 
+def test_what_was_spent_before_makes_no_single_audit_dearer() -> None:
+    budget, audits = Budget(Settings(), 5.0, spent=2.6), 0
+    while budget.begin(case("a")):
+        budget.ended(Usage(calls=1, cost_usd=0.01))
+        audits += 1
+    assert audits == pytest.approx(240, abs=1)
+
+
 def test_audit_many_keeps_a_limit_on_cost_and_a_run_for_each_case() -> None:
     with ModelServer(keep=False) as server:
         settings = priced(server)
@@ -224,6 +232,7 @@ def test_the_package_can_be_called_and_gives_a_row_for_each_row_of_a_frame() -> 
     assert list(found.index) == ["x", "x", "z"]
     assert [bool(error) for error in found["error"]] == [False, True, False]
     assert found["error"].iloc[1].startswith("cases[1].query: is empty")
+    assert "which is which" not in found["error"].iloc[1], "none of its fields has another name"
     assert list(found["standing"]) == ["not_confirmed", "not_audited", "wrong"]
     assert list(found["invalid_citations"].dropna()) == [0, 1]
     assert {found[name].dtype.kind for name in ("quality", "claims", "seconds")} == {"f"}

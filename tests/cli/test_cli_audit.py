@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import os
 import re
 import signal
@@ -115,6 +116,14 @@ def test_the_issues_are_a_table_where_the_file_is_to_be_csv(masis: Masis, three:
     ]
     assert expected
     assert [(row["case_id"], row["description"]) for row in rows] == expected
+
+
+def test_a_cell_of_the_table_of_issues_is_no_formula(masis: Masis, tmp_path: Path) -> None:
+    wrong = case("=1+1") | {"answer": "It is ten metres long [9]."}
+    (tmp_path / "f.jsonl").write_text(json.dumps(wrong))
+    masis("audit", tmp_path / "f.jsonl", "--db", tmp_path / "new.db", "--out", tmp_path / "issues.csv")
+    with (tmp_path / "issues.csv").open(newline="") as file:
+        assert {row["case_id"] for row in csv.DictReader(file)} == {"'=1+1"}
 
 
 def test_other_settings_or_the_flag_again_audit_once_more(masis: Masis, three: Path, tmp_path: Path) -> None:

@@ -198,7 +198,7 @@ def test_a_day_of_use_meets_no_error_holds_its_memory_and_leaves_the_log_intact(
                     time.sleep(1)
                     sampled.append(memory(opened.process.pid))
             assert not errors
-            until(lambda: not bench.store.inbox.unaudited(0, 1), "all are audited", seconds=300)
+            until(lambda: not bench.store.inbox.unaudited(0), "all are audited", seconds=300)
             until(lambda: not bench.store.inbox.due(1), "all is delivered")
             logged = opened.logged()
     assert not bench.store.inbox.count_waiting()

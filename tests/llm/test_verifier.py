@@ -167,6 +167,7 @@ def test_a_contradiction_names_both_places() -> None:
         # the text has another name, the reason none of the source, or the quoted words have words of the claim
         ("I cannot agree.", "By its origin Judge Ash wrote the dissent, as Reed says.", "source"),
         ("I cannot agree.", "As Reed says.", "stated"),
+        ("I cannot agree.", "Judge Ash says that he cannot agree.", "stated"),
         ("Not Judge Kallas but Reed spoke.", "Judge Ash wrote the dissent.", "stated"),
         ("nowhere", "By its origin Judge Ash wrote the dissent.", None),
     ],

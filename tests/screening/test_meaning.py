@@ -76,6 +76,13 @@ def test_what_names_neither_population_nor_outcome_of_the_question_is_not_kept(q
     assert "says nothing of the" in grade.reasons["relevance_score"].text
 
 
+def test_who_dropped_out_is_what_a_study_is_about_and_who_was_excluded_is_not() -> None:
+    question = "Does aspirin relieve headache in adults?"
+    dropped = graded(question, "A trial", "Of 300 adults with headache given aspirin, 12 were excluded. Pain fell.")
+    excluded = graded(question, "A trial", "Exclusion criteria: adults with headache who took aspirin. Pain fell.")
+    assert (dropped.relevance_score or 0.0) >= 0.5 > (excluded.relevance_score or 0.0)
+
+
 def test_two_drugs_for_one_disease_are_two_questions() -> None:
     title = "Ramipril and mortality in heart failure"
     grade = graded("Does metformin reduce mortality in patients with heart failure?", title, f"{title}. Ramipril.")

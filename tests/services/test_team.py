@@ -486,6 +486,7 @@ def test_redacting_a_case_removes_views_that_search_for_its_words_alone(workbenc
     named = shared.model_copy(update={"id": "named", "query": "Did Xanthippe Quill sign it?"})
     workbench.cases.add_one(CLEO, named)
     for name, words in (("Xanthippe", "xanthippe quill"), ("All", shared.query.split()[0]), ("Nothing", "unheardof")):
+        workbench.team.save_view(ADA, name, {"q": "signed"})  # an earlier one of its name, which does not come back
         workbench.team.save_view(ADA, name, {"q": words})
     workbench.reviews.redact_case(CLEO, "named", "asked")
     assert [view.name for view in workbench.store.team.views(ADA.name)] == ["All", "Nothing"]

@@ -15,6 +15,7 @@ import pytest
 from masis.errors import SettingsError
 from masis.schema.team import QueuePolicy
 from masis.services import Workbench, webhook
+from masis.services.ingestion import CaseStatus
 from masis.services.webhook import Webhook, is_public
 from masis.settings import Settings
 from tests.loopback import Call, receiver
@@ -84,6 +85,17 @@ def test_of_a_case_of_several_reviewers_it_says_nothing_until_it_is_settled(
             decide(bench, "a", "reject", "Cy", kind="adjudication")
             sender.deliver()
             assert events(calls)[1:] == [("decided", "a", "reject")]
+
+
+def test_of_a_shared_case_without_an_audit_nothing_is_said_of_single_decisions(bench: Workbench) -> None:
+    bench.team.set(ADA, QueuePolicy(reviewers=2))
+    hook(bench, "https://hooks.example.org")
+    arrived(bench, "a", audited=False)
+    before = CaseStatus.of(bench.store.cases.summary("a"))
+    for verdict, who in (("approve", "Ada"), ("reject", "Bo")):
+        decide(bench, "a", verdict, who)
+        assert CaseStatus.of(bench.store.cases.summary("a")) == before
+        assert bench.store.inbox.due(10) == []
 
 
 def test_what_is_not_taken_is_tried_again_under_its_id_and_given_up_at_last(
@@ -217,7 +229,10 @@ def test_a_redirect_is_not_followed(bench: Workbench) -> None:
 
 @pytest.mark.parametrize(
     "address",
-    ["http://hooks.example.org", "ftp://a.b", "https://", "https://u:p@a.b", "https://a.b/ c", "https://ä.b", "x"],
+    [
+        *("http://hooks.example.org", "ftp://a.b", "https://", "https://u:p@a.b", "https://a.b/ c", "https://ä.b", "x"),
+        *("https://a..b/x", f"https://{'x' * 64}.example.org"),
+    ],
 )
 def test_an_address_that_can_not_be_called_is_refused_at_the_start(bench: Workbench, address: str) -> None:
     with pytest.raises(SettingsError, match="webhook_address"):

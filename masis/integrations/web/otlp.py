@@ -10,7 +10,6 @@ from __future__ import annotations
 import base64
 import contextlib
 import json
-import threading
 import zlib
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -27,8 +26,6 @@ MOST_SPANS = 50_000
 
 _WHY = 3
 _KIND, _OPERATION = "openinference.span.kind", "gen_ai.operation.name"
-_decoding = threading.Lock()
-"""Two bytes can be a span that takes 180 in memory: one body is decoded at a time."""
 
 
 class Exported(NamedTuple):
@@ -56,24 +53,21 @@ def unpacked(body: bytes, most: int) -> bytes | None:
 
 def exported(body: bytes, content_type: str) -> Exported:
     """Return the cases of an ExportTraceServiceRequest. Raises InputError, and MissingExtra for protobuf without it."""
-    with _decoding:
-        found = _traces(_from_protobuf(body) if content_type == PROTOBUF else parse_object(body or b"{}"))
-        cases, rejected, why = list[Case](), 0, list[str]()
-        for trace, spans in found.items():
-            try:
-                cases.append(_case(spans))
-            except InputError as error:
-                rejected += len(spans)
-                what = " ".join(filter(None, (error.field, error.problem.partition(" (")[0])))
-                why += [f"trace {trace[:32]}: {what}."] if len(why) < _WHY else []
-        lines = "\n".join(json.dumps(case.to_json_dict()) for case in cases).encode()
+    found = _traces(_from_protobuf(body) if content_type == PROTOBUF else parse_object(body or b"{}"))
+    cases, rejected, why = list[Case](), 0, list[str]()
+    for trace, spans in found.items():
+        try:
+            cases.append(_case(spans))
+        except InputError as error:
+            rejected += len(spans)
+            what = " ".join(filter(None, (error.field, error.problem.partition(" (")[0])))
+            why += [f"trace {trace[:32]}: {what}."] if len(why) < _WHY else []
+    lines = "\n".join(json.dumps(case.to_json_dict()) for case in cases).encode()
     return Exported(len(cases), lines, rejected, " ".join(why))
 
 
 def answered(content_type: str, rejected: int, why: str) -> bytes:
     """Return the ExportTraceServiceResponse in the encoding of the request."""
-    import json
-
     if content_type != PROTOBUF:
         about = {"partialSuccess": {"rejectedSpans": str(rejected), "errorMessage": why}} if rejected else {}
         return json.dumps(about).encode()

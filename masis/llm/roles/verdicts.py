@@ -219,14 +219,14 @@ _NAME = re.compile(r"[^\W\d_][\w'’-]{2,}|\d+")
 def _in_source(claim: Claim, passage: Passage, chunk: str, chunks: Chunks, given: Verdict) -> bool:
     """Return whether what contradicts a claim stands in the line that names the chunk's source.
 
-    It does where the model quotes that line, or where the words quoted from the text have nothing of the claim, and the
-    model's reason has a name of that line that neither the text nor the claim has.
+    It does where the model quotes that line, or where the words quoted from the text have nothing of the claim nor of
+    the model's reason, and the reason has a name of that line that neither the text nor the claim has.
     """
     text, source = chunks.texts[chunk], chunks.sources[chunk]
     if located(passage.quote, text) is None:
         return located(passage.quote, source) is not None
-    quoted, claimed = (set(_NAME.findall(each.casefold())) for each in (passage.quote, claim.text))
-    if quoted & claimed:
+    spoken_of = f"{claim.text} {given.reasoning}".casefold()
+    if set(_NAME.findall(passage.quote.casefold())) & set(_NAME.findall(spoken_of)):
         return False
     named = {each for each in _NAME.findall(source) if each[0].isupper() or each[0].isdigit()}
     elsewhere = f"{text} {claim.text}".casefold()

@@ -97,8 +97,9 @@ def place_design(study_type: StudyType | None, abstract: Abstract, confidence: f
     name = STUDY_TYPE[study_type]
     if (found := _review(study_type, abstract)) is not None:
         return found
-    randomised = _first("randomised", abstract, title=False) or _first("randomised_title", abstract, text=False)
-    if study_type in _MAY_BE_TRIAL and (words := randomised):
+    if study_type in _MAY_BE_TRIAL and (
+        words := _first("randomised", abstract, title=False) or _first("randomised_title", abstract, text=False)
+    ):
         return Placement("randomised_trial", f"Recognised as {name}, but its words say that it was randomised.", words)
     for design, wording in _FINER.get(study_type, ()):
         if words := _first(wording, abstract):

@@ -79,7 +79,7 @@ def _judged(abstract: Abstract, counted: int, size: SampleSize, least: int, of: 
     return SizeAdequacy(enough, Reason(text=text, words=(words,)))
 
 
-VERSION = "10"
+VERSION = "11"
 """Raised whenever the rules of offline grading change; recorded with every grade."""
 
 

@@ -443,6 +443,8 @@ class MentionClassifier:
         ]
         self.sentences = list(zip([0, *ends[:-1]], ends, strict=True)) if ends else []
         self.headings = [at for at, _ in self.sentences if words[at] in _LIST["background"] | _LIST["heading"]]
+        self.every_year = {first for first, end in self.sentences if _EVERY_YEAR.search(" ".join(words[first:end]))}
+        """Where the sentences begin that count what happens everywhere, year by year."""
         self.is_review = sum(word in _LIST["review"] for word in words) >= 2
         self.whole: dict[Family | None, int] = {}
         """The greatest total so far, by family."""
@@ -534,7 +536,7 @@ class MentionClassifier:
     def _is_of_others(self, mention: Mention) -> bool:
         """Return whether a number is of a study elsewhere ("a previous trial of 1,500"), or was only planned."""
         first, end = self._sentence(mention)
-        if _EVERY_YEAR.search(" ".join(self.tokens.words[first:end])) or self._in_background(mention):
+        if first in self.every_year or self._in_background(mention):
             return True
         before = self.tokens.ahead(mention.first, mention.first - first).split(" ; ")[-1]
         after = self.tokens.behind(mention.after, 8, end).split(";")[0]
@@ -597,11 +599,12 @@ class MentionClassifier:
         sampled = [each for each in sampled if each.first < (after if self._from_these(each) else end)]
         if any(self.tokens.word(each.after - 1) in _LIST["replied"] or self._from_these(each) for each in sampled):
             return True
+        if said & _LIST["pool"] or not said & _LIST["possible"]:
+            return bool(said & _LIST["pool"])
         enter = _LIST["gathered"] | _LIST["replied"]
-        drawn = sampled or any(
+        return bool(sampled) or any(
             each.form == "groups" or self._words(each.after, each.after + 3) & enter for each in later
         )
-        return bool(said & (_LIST["pool"] | _LIST["possible"] if drawn else _LIST["pool"]))
 
     def _from_these(self, mention: Mention) -> bool:
         """Return whether a number is stated as part of what was named before it: "of whom 1,805 enrolled"."""

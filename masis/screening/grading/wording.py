@@ -25,15 +25,15 @@ _METHOD = (
 _DENIED = re.compile(
     r"(?:\b(?:not|never)(?: be| been| being| fully| formally| strictly| truly)?(?: an?| any)?"
     rf"|\b(?:no|without|neither|nor|lack(?:ed|s|ing)?(?: of)?|absence of|absent|non|quasi)(?: {_ADJECTIVE[:-1]}){{0,3}}"
-    r"|(?:\b(?:could|can|did|do|does|was|were|is|had|have) ?(?:not|n.t|never)|\b(?:can|could)n.t|\bcannot)"
+    r"|(?:\b(?:could|can|did|do|does|was|were|is|had|have) ?(?:not|n.t|never))"
     rf" (?:{_METHOD}\w*)(?: (?:by|with|to|in|{_ADJECTIVE[:-1]})){{0,3}}"
     r"|\bnot (?:formed|assigned|allocated|chosen|selected|determined|made|decided) (?:by|through|using|via|at)"
-    r"|\b(?:im|not )possible to|\bnot feasible to|\bunable to|\bfailed to|\b(?:could|did) not)[- ]$|\b(?:un|non)$",
+    r"|\b(?:im|not )possible to|\bnot feasible to|\bunable to|\bfailed to)[- ]$|\b(?:un|non)$",
     re.I,
 )
 _NOBODY = re.compile(r"\b(?:no|none of the|neither) (?:[\w-]+ ){0,2}$", re.I)
 _NOBODY_WAS = re.compile(
-    r"\b(?:(?:no|none of the|neither)(?: [\w-]+){1,2}|(?:nobody|no one|none(?: of)?)(?: [\w-]+){0,5}"
+    r"\b(?:(?:no|neither)(?: [\w-]+){1,2}|(?:nobody|no one|none(?: of)?)(?: [\w-]+){0,5}"
     r"|neither [^.;,]{1,60} nor [^.;,]{1,60})"
     r"(?:, (?:including|even|not even) [^.;,]{1,60},)? (?:was|were|is|are) $",
     re.I,
@@ -51,9 +51,10 @@ _NOT_COMPARED = re.compile(
     r"\b(?:not|never)(?: be| been| directly)? $|\b(?:records|entries|codes|charts|files) (?:was|were) $", re.I
 )
 _WITH_ITSELF = re.compile(
-    r" ?(?:(?:the|their|its|our|data|those|values|from|in|paper|medical|hospital) ){0,3}(?:baseline|before|pre-?\w+"
-    r"|admission|year before|source|original|reference|published|expected|norm\w*|records?|files?|registry|database"
-    r"|literature)\b"
+    r" ?(?:(?:the|their|its|our|data|those|values|from|in|paper|medical|hospital) ){0,3}(?:baseline|before|admission"
+    r"|pre-?(?:treat\w*|operat\w*|interven\w*|test\w*|therapy|study|surg\w*|admission|implement\w*|exercise|dos\w+)"
+    r"|year before|source|original|reference|published|expected|norms?|normative|normal (?:values?|range|limits?)"
+    r"|records?|files?|registry|database|literature)\b"
     r"| ?[\d.,%]+(?: [\w%/]+)? (?:at|before|in) (?:baseline|treatment|inclusion|admission|the year before)\b",
     re.I,
 )

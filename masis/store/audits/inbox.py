@@ -116,14 +116,14 @@ class Inbox:
         found = "SELECT 1 FROM arrivals JOIN cases ON cases.seq = case_seq WHERE id = ? AND source = ?"
         return self._database.row(found, [case_id, source]) is not None
 
-    def unaudited(self, after: int, limit: int) -> list[tuple[int, str]]:
-        """Return the next cases that came in and have no finished audit: the number of their arrival, and their id."""
+    def unaudited(self, after: int) -> tuple[int, str] | None:
+        """Return the next case that came in and has no finished audit: the number of its arrival, and its id."""
         rows = self._database.execute(
             "SELECT arrivals.seq, id FROM arrivals JOIN cases ON cases.seq = case_seq "
-            "WHERE arrivals.seq > ? AND state IN ('new', 'interrupted') ORDER BY arrivals.seq LIMIT ?",
-            [after, limit],
+            "WHERE arrivals.seq > ? AND state IN ('new', 'interrupted') ORDER BY arrivals.seq LIMIT 1",
+            [after],
         )
-        return [(row["seq"], row["id"]) for row in rows]
+        return next(((row["seq"], row["id"]) for row in rows), None)
 
     def spent(self, asked_by: str, since: str) -> float:
         """Return what the audits that somebody asked for have cost since a time, in US dollars, as far as known."""

@@ -193,13 +193,15 @@ class Team:
         return {seq: words for seq, words in self._database.execute(sql) if words}
 
     def forget_views(self, views: Iterable[int]) -> None:
-        """Remove name and words of views for good, and the views with them."""
+        """Remove name and words of views for good, with those that each had replaced under its name."""
         with self._database.transaction() as connection:
             for seq in views:
                 empty = SavedView(name=f"redacted {seq}", removed=True)
                 connection.execute(
-                    "UPDATE team_records SET name = ?, payload = ? WHERE seq = ? AND kind = 'view'",
-                    [empty.name, empty.model_dump_json(), seq],
+                    "UPDATE team_records SET name = ?, payload = ? WHERE kind = 'view' AND seq <= ? "
+                    "AND (name, payload ->> '$.owner') = "
+                    "(SELECT name, payload ->> '$.owner' FROM team_records WHERE seq = ?)",
+                    [empty.name, empty.model_dump_json(), seq, seq],
                 )
 
     def note_sample(self, by: str, sample: LakeSample) -> None:
