@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -56,8 +57,8 @@ def test_a_lead_adjudicates_by_keys_and_sees_what_was_recorded(open_tab: Callabl
         tab.settle()
         page.keyboard.press("Escape")
         page.keyboard.press("x")
-        page.keyboard.type("Even so 1", delay=20)  # what follows the key at once is typed, and is no key
-        expect(reason).to_have_value("Even so 1")
+        page.keyboard.type("x, even so 1", delay=20)  # what follows the key at once is typed, and is no key
+        expect(reason).to_have_value("x, even so 1")
         expect(page.get_by_role("button", name="Reject the answer as final verdict")).to_be_enabled()
         page.keyboard.press("Control+Enter")
         done = page.get_by_text(f"Rejected as final verdict: {DIFFERING[0]}")
@@ -68,9 +69,11 @@ def test_a_lead_adjudicates_by_keys_and_sees_what_was_recorded(open_tab: Callabl
             kinds = [entry.decision and entry.decision.kind for entry in workbench.reviews.iterate()]
             assert kinds.count("adjudication") == 1
         page.keyboard.press("u")
+        page.keyboard.press("2")  # meant for the case that is leaving: it does nothing to the one that comes back
         expect(page.get_by_text("1 of 2 left for you")).to_be_visible()
+        expect(page).to_have_url(re.compile(DIFFERING[0]))
         expect(page.get_by_text(f"Undone: {DIFFERING[0]}")).to_be_in_viewport()
-        expect(reason).to_have_value("Even so 1")
+        expect(reason).to_have_value("x, even so 1")
         tab.settle()  # the case that comes back has a form of its own
         main = page.get_by_test_id("stMain")
         main.evaluate("each => each.scrollTo(0, 400)")
@@ -82,7 +85,7 @@ def test_a_lead_adjudicates_by_keys_and_sees_what_was_recorded(open_tab: Callabl
         expect(page.get_by_text("Label this", exact=False)).to_have_count(0)  # no decision form is there
         tab.settle()
         page.keyboard.press("p")
-        expect(reason).to_have_value("Even so 1")
+        expect(reason).to_have_value("x, even so 1")
         tab.settle()
         page.keyboard.press("2")
         expect(reason).to_be_focused()

@@ -87,3 +87,16 @@ def test_a_verdict_on_claims_leads_to_the_cases_whose_claims_have_it(audited_wor
     app = open_page("trust", level="claim", list="contradicted")
     listed = next(each.value for each in app.markdown if ": the cases" in each.value)
     assert listed == "**Contradicted: the cases** (1)"
+
+
+def test_the_first_pair_of_reviewers_leads_to_what_they_differ_on_and_no_nonsense_to_anything(
+    audited_workbench: Workbench,
+) -> None:
+    audited_workbench.store.team.put("Ada", QueuePolicy(reviewers=2))
+    decide(audited_workbench, AUDITED[0], "approve", "Bo")
+    decide(audited_workbench, AUDITED[0], "reject", "Cleo", reason="Unsupported")
+    differ = "Cases on which Bo and Cleo differ"
+    assert differ in texts(open_page("trust", view="people", pair="1"))
+    assert differ not in texts(open_page("trust", view="people", pair="2"))
+    for who in ("x", "9"):
+        assert "Settled otherwise" not in texts(open_page("trust", view="own", who=who))

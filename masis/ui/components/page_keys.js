@@ -8,6 +8,8 @@ class PageKeys {
     root.append(this.sheet)
     this.pressed = event => this.key(event)
     document.addEventListener("keydown", this.pressed)
+    this.leads = event => this.goes(event)
+    window.addEventListener("keydown", this.leads, true)
   }
 
   update({ data }) {
@@ -25,7 +27,35 @@ class PageKeys {
     if (this.sheet.open) fillKeySheet(this.sheet, data.keys)
   }
 
-  leave() { document.removeEventListener("keydown", this.pressed) }
+  leave() {
+    document.removeEventListener("keydown", this.pressed)
+    window.removeEventListener("keydown", this.leads, true)
+  }
+
+  // One case of an adjudication gives way to another: until the page is drawn, a key would be meant for the one before,
+  // and does nothing. The server takes a moment to begin: what has not begun after a while had nothing to do.
+  goes(event) {
+    if (!this.root.isConnected || !document.querySelector(".st-key-final-form")) return
+    const records = event.key === "Enter" && (event.ctrlKey || event.metaKey)
+    const letter = event.key.length === 1 && !event.ctrlKey && !event.metaKey && !event.altKey && !typesIn(event.composedPath()[0])
+    if (!records && !letter) return
+    if (this.leaving) {
+      event.preventDefault()
+      event.stopImmediatePropagation()
+      return
+    }
+    if (!records && !"unp".includes(event.key.toLowerCase())) return
+    this.leaving = true
+    const pressed = Date.now()
+    let began = false
+    const look = () => {
+      const runs = document.querySelector(STREAMLIT.elements.app)?.dataset[STREAMLIT.state.script] !== STREAMLIT.state.idle
+      began ||= runs
+      this.leaving = Date.now() < pressed + (began ? 3000 : 250) && (runs || !began)
+      if (this.leaving) setTimeout(look, 30)
+    }
+    setTimeout(look, 30)
+  }
 
   key(event) {
     if (!this.root.isConnected) { this.leave(); return }
@@ -58,7 +88,9 @@ class PageKeys {
     const field = document.querySelector(selector)
     if (field) {
       field.focus()
-      field.addEventListener("beforeinput", typed => { if (typed.data === event.key) typed.preventDefault() }, { once: true })
+      const next = new AbortController()
+      field.addEventListener("beforeinput", typed => { if (typed.data === event.key) typed.preventDefault() }, { once: true, signal: next.signal })
+      window.addEventListener("keydown", () => next.abort(), { once: true, capture: true })
       return
     }
     const waiting = new AbortController()

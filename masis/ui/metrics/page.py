@@ -17,6 +17,7 @@ from masis.services.records import (
     STATE_OF_VERDICT,
     Bin,
     CaseFilter,
+    Facets,
     Measure,
     MeasuredRun,
     MeasureFilter,
@@ -194,8 +195,9 @@ def show_metrics(workbench: Workbench) -> None:
         )
     elif address.value("show"):
         _runs(workbench, chosen)
-    _answers(workbench, found.total)
-    _people(workbench)
+    facets = workbench.cases.facets_for(actor())
+    _answers(workbench, found.total, facets)
+    _people(workbench, facets)
     _cost(found.total)
     _over_time(found)
     internals = st.expander(
@@ -349,10 +351,9 @@ def _rate_figures(total: Rates, *, machine: bool) -> list[Figure]:
     ]
 
 
-def _answers(workbench: Workbench, total: Rates) -> None:
+def _answers(workbench: Workbench, total: Rates, facets: Facets) -> None:
     """Draw how many answers were audited, what was found in them, where the cases stand, and the kinds of issues."""
     st.header(f"{counted(total.runs, 'audit')}: what they found", anchor=False)
-    facets = workbench.cases.facets_for(actor())
     _figures(_rate_figures(total, machine=False), key="metrics-found", description="Of the original answers")
     issues = sorted(((facets.flags.get(flag, 0), flag) for flag in ISSUES), reverse=True)
     audited = sum(facets.standings.values()) - facets.standings.get("not_audited", 0)
@@ -392,7 +393,7 @@ def _failures(workbench: Workbench, failed: int, audited: int) -> None:
         st.text(f"That says nothing about the answers. Why in the newest ({last.step}): {shortened(last.message, WHY)}")
 
 
-def _people(workbench: Workbench) -> None:
+def _people(workbench: Workbench, facets: Facets) -> None:
     """Draw what people decided and how fast, and how often the audit's flags were right, over all time."""
     me, length = actor(), workbench.store.decisions.head().length
     st.header("What people decided", anchor=False)
@@ -409,8 +410,7 @@ def _people(workbench: Workbench) -> None:
     corrected = round((own.overrides.value or 0) * own.overrides.n)
     mine = f"You: {own.decisions:,}, {corrected:,} of them overrides, {_took(own)} a case." if own.decisions else ""
     counts = workbench.trust.counts_in_words(me)
-    states = workbench.cases.facets_for(me).states
-    settled = {state: states.get(state, 0) for state in STATE_OF_VERDICT.values()}
+    settled = {state: facets.states.get(state, 0) for state in STATE_OF_VERDICT.values()}
     figures = [
         Figure("Decisions", f"{work.decisions:,}", " ".join(filter(None, (counts, mine))), "decisions"),
         Figure("Decisions a day", number(work.a_day), f"Mean of {days} on which somebody decided."),

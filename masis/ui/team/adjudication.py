@@ -291,7 +291,14 @@ def _final(workbench: Workbench, view: CaseView, entries: tuple[LogEntry, ...], 
     about = draft.taken or alike[0]
     answers = list({_answer(each): each for each in reversed(alike)})
     if draft.verdict == "approve" and draft.taken is None and len(answers) > 1:
-        answer = st.segmented_control("Answer", answers, default=answers[0], required=True)
+        answer = st.segmented_control(
+            "Answer",
+            answers,
+            default=answers[0],
+            required=True,
+            key=f"final-answer-{case_id}",
+            persist_state="session",
+        )
         about = next(each for each in alike if _answer(each) == answer)
     with st.container(key="final-form", gap="xsmall"):
         needed = "" if draft.verdict in _NEEDS_REASON else " (optional)"
@@ -420,7 +427,11 @@ def _undoable(workbench: Workbench, view: CaseView) -> None:
 def _undo(workbench: Workbench, entry_id: str) -> None:
     """Undo an adjudication, and open its case again with what was entered."""
     given = workbench.reviews.get(entry_id).decision
-    workbench.reviews.undo(actor(), entry_id)
+    try:
+        workbench.reviews.undo(actor(), entry_id)
+    except MasisError as error:  # somebody else has decided since
+        st.session_state[_REFUSED] = str(error)
+        return
     st.session_state[_DONE] = st.session_state.get(_DONE, set()) - {entry_id}
     if given is None or given.verdict is None:
         return

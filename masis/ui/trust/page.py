@@ -440,12 +440,12 @@ def _show_people(key: _Key) -> None:
             len(pair.differ),
             open=str(number),
         )
-        for number, pair in enumerate(found.pairs)
+        for number, pair in enumerate(found.pairs, start=1)
     ]
     _leads("pair", titles, rows, "Agreement of reviewers in pairs", "trust-pairs")
-    number = address.number("pair", -1)
-    if 0 <= number < len(found.pairs):
-        pair = found.pairs[number]
+    number = address.number("pair", 0)
+    if 1 <= number <= len(found.pairs):
+        pair = found.pairs[number - 1]
         _cases([found.cases[unit] for unit in pair.differ], f"Cases on which {pair.first} and {pair.second} differ")
 
 
@@ -690,7 +690,7 @@ def _show_own(key: _Key) -> None:
     )
     _leads("who", titles, rows, "Reviewers' own figures", "trust-own")
     number = address.number("who", 0)
-    if address.value("who") and number <= len(found) and (each := found[number - 1]).differ:
+    if 1 <= number <= len(found) and (each := found[number - 1]).differ:
         _cases(each.differ, f"Settled otherwise than {each.reviewer} decided")
 
 
