@@ -158,10 +158,16 @@ class Team:
         with self._database.reading() as connection:
             if version is None:
                 return in_force(connection, kind)
-        found = [kind(), *map(kind.model_validate_json, self._payloads(kind.kind))]
+        found = [kind(), *(record for *_, record in self.history(kind))]
         if version not in range(len(found)):
             raise StoreError(f"there is no version {version} of the {kind.kind.replace('_', ' ')}.")
         return found[version]
+
+    def history(self, kind: type[T]) -> list[tuple[str, str, T]]:
+        """Return when, by whom and what was set of a kind, oldest first."""
+        sql = "SELECT at, by, payload FROM team_records WHERE kind = ? ORDER BY seq"
+        rows = self._database.execute(sql, [kind.kind])
+        return [(at, by, kind.model_validate_json(payload)) for at, by, payload in rows]
 
     def put(self, by: str, record: T) -> T:
         """Set a policy, a rubric or label types from now on; decisions made before keep those they were made under."""

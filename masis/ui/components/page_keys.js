@@ -10,6 +10,12 @@ class PageKeys {
     document.addEventListener("keydown", this.pressed)
     this.leads = event => this.goes(event)
     window.addEventListener("keydown", this.leads, true)
+    // Streamlit takes a text once its field is left: what a correction changes is to show while it is typed
+    this.types = ({ target }) => {
+      clearTimeout(this.pause)
+      if (target.closest(".st-key-final-corrected")) this.pause = setTimeout(() => target.dispatchEvent(new FocusEvent("focusout", { bubbles: true })), 500)
+    }
+    document.addEventListener("input", this.types)
   }
 
   update({ data }) {
@@ -30,12 +36,13 @@ class PageKeys {
   leave() {
     document.removeEventListener("keydown", this.pressed)
     window.removeEventListener("keydown", this.leads, true)
+    document.removeEventListener("input", this.types)
   }
 
   // One case of an adjudication gives way to another: until the page is drawn, a key would be meant for the one before,
   // and does nothing. The server takes a moment to begin: what has not begun after a while had nothing to do.
   goes(event) {
-    if (!this.root.isConnected || !document.querySelector(".st-key-final-form")) return
+    if (!this.root.isConnected || !document.querySelector(".st-key-adjudication")) return
     const records = event.key === "Enter" && (event.ctrlKey || event.metaKey)
     const letter = event.key.length === 1 && !event.ctrlKey && !event.metaKey && !event.altKey && !typesIn(event.composedPath()[0])
     if (!records && !letter) return
