@@ -346,35 +346,37 @@ def _final(workbench: Workbench, view: CaseView, reviewers: tuple[str, ...]) -> 
     decisions = decisions_on(workbench, case_id)
     final = _standing(view)
     may = reviewer() is not None and actor().name not in reviewers
-    who = "Anybody else" if workbench.access.allows(ANONYMOUS, "oversee") else "A lead who is none of them"
     with st.container(gap="xsmall", key="adjudication-recorded"):
         st.markdown("**Final verdict**" + ("" if final is None or final.verdict == "escalate" else " (settled)"))
         if final is None and not may:
+            who = "Anybody else" if workbench.access.allows(ANONYMOUS, "oversee") else "A lead who is none of them"
             st.caption(f"Decided by {escaped(' and '.join(reviewers))}. {who} may adjudicate.")
         _said_last(view)
         if final is not None:
-            _stands(workbench, final, decisions)
-        _undoable(workbench, view)
+            _stands(final, decisions)
+        with st.container(horizontal=True, gap="xsmall"):
+            _undoable(workbench, view)
+            if may and not _open(view):
+                st.button(
+                    "Change it",
+                    key="final-change",
+                    shortcut=CHANGE.shortcut,
+                    on_click=_change,
+                    args=(case_id,),
+                    **needs("oversee"),
+                )
+        if final is not None and final.corrected_answer and not _open(view):
+            _corrects(workbench, final, final.corrected_answer, "final-correction")
     ask_name(workbench)
-    if not may:
-        return
-    if not _open(view):
-        st.button(
-            "Change it",
-            key="final-change",
-            shortcut=CHANGE.shortcut,
-            on_click=_change,
-            args=(case_id,),
-            **needs("oversee"),
-        )
+    if not may or not _open(view):
         return
     if st.session_state.get(OPENED, ("", 0.0))[0] != case_id:
         st.session_state[OPENED] = (case_id, time.monotonic())
     _form(workbench, view, decisions)
 
 
-def _stands(workbench: Workbench, final: Decision, decisions: Sequence[Decision]) -> None:
-    """Draw the verdict that stands, with reason, note and correction."""
+def _stands(final: Decision, decisions: Sequence[Decision]) -> None:
+    """Draw the verdict that stands, with reason and note."""
     if final.verdict is None:
         return
     waits = ": it waits for more evidence or another reviewer" if final.verdict == "escalate" else ""
@@ -388,8 +390,6 @@ def _stands(workbench: Workbench, final: Decision, decisions: Sequence[Decision]
             whose = _of_whom(text, name, () if agreed else decisions)
             said.append(f"{f'{whose}’s {name}' if whose else name.capitalize()}: {text}")
     st.text("\n".join(said) or "No reason given")
-    if final.corrected_answer:
-        _corrects(workbench, final, final.corrected_answer, "final-correction")
 
 
 def _form(workbench: Workbench, view: CaseView, decisions: Sequence[Decision]) -> None:
@@ -425,7 +425,8 @@ def _form(workbench: Workbench, view: CaseView, decisions: Sequence[Decision]) -
             _text(case_id, "reason", _label(draft, "reason", decisions, optional=optional), 68)
         if draft.verdict == "override":
             with st.container(key="final-corrected", gap="xsmall"):
-                _corrected(workbench, about, decisions)
+                final = _standing(view)
+                _corrected(workbench, about, [*decisions, *([final] if final else [])])
         _text(case_id, "note", _label(draft, "note", decisions, optional=True), 68)
         if draft.before is not None:
             st.button(
@@ -497,6 +498,7 @@ def _submit(workbench: Workbench, view: CaseView, about: Decision) -> None:
     draft = _Draft.of(case_id)
     if draft.verdict is None:
         return
+    about = draft.taken or about  # taken a moment ago, it is newer than what the button was drawn with
     texts = {name: draft.texts.get(name, "") for name in _FIELDS}
     if not texts["reason"].strip() and (why := workbench.reviews.why_reason(case_id, draft.verdict)):
         _refuse(f"type a reason ({why}).", "final-reason")
