@@ -41,13 +41,6 @@ class Execution(Record):
     rubric: str
 
 
-class ExecutionPage(Record):
-    """One page of the log of executions, newest first, and how many there are in all."""
-
-    rows: tuple[Execution, ...]
-    total: int
-
-
 class RetentionRule(Record):
     """What is removed: everything that ended before ``cutoff``, but for what is retained by default.
 

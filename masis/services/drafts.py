@@ -69,7 +69,7 @@ class DraftService:
     def save(self, actor: Actor, subject: str, values: Mapping[str, JsonValue]) -> None:
         """Store these fields of a draft in place of what they held. Raises StoreError and NotAllowed."""
         self._access.require(actor, "decide")
-        self._drafts.save_all(actor.name, subject, values)
+        self._drafts.save(actor.name, subject, values)
 
     def clear(self, actor: Actor, subject: str, *fields: str) -> None:
         """Remove these fields of a draft, or all of it where none is named."""

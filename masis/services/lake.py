@@ -117,7 +117,8 @@ class LakeService:
         samples = self._store.team.samples()
         states: dict[int, list[str]] = {number: [] for number in range(len(samples))}
         if samples:
-            for case_id, state in self._store.team.spot_checks():
+            drawn = self._store.trust.spot_checks()
+            for case_id, state in zip(drawn["case_id"], drawn["state"], strict=True):
                 for number, sample in enumerate(samples):
                     if sample.draws(case_id):
                         states[number].append(state)

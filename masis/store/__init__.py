@@ -4,7 +4,7 @@
     store.cases.add(case)
     store.runs.start(...); store.runs.save_iteration(...); store.runs.finish(run)
     store.decisions.append(decision)
-    store.drafts.save(reviewer, "case:1", "note", "...")
+    store.drafts.save(reviewer, "case:1", {"note": "..."})
 
 A store may be shared between threads; each gets a connection of its own. Other processes may use the same file at the
 same time.

@@ -22,8 +22,9 @@ from masis.schema.explain import path_of
 from masis.schema.run import Event
 from masis.schema.screening import ScreeningEvent
 from masis.store.core import process_owner
-from masis.store.core.connections import Database
+from masis.store.core.connections import Part
 from masis.store.core.process_owner import Owner
+from masis.store.core.rows import insert
 
 JobKind = Literal["run", "screening"]
 PartKind = Literal["event", "iteration", "step", "round"]
@@ -143,14 +144,11 @@ _UNFINISHED = "SELECT * FROM jobs WHERE kind = ? AND state != 'finished' AND sta
 """Says ``!= 'finished'`` besides, since only what an index says of its rows, word for word, has SQLite use it."""
 
 
-class StoredJobs(Generic[E, P]):
+class StoredJobs(Part, Generic[E, P]):
     """The jobs of one kind in a store: what runs and screenings have in common."""
 
     kind: ClassVar[JobKind]
     event_type: type[E]
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def on_change(self, connection: sqlite3.Connection, job: sqlite3.Row) -> None:
         """Bring up to date what follows from the state of a job. Inside the transaction that changed it."""
@@ -201,10 +199,7 @@ class StoredJobs(Generic[E, P]):
             "seen_at": at,
             **columns,
         }
-        connection.execute(
-            f"INSERT INTO jobs ({', '.join(values)}) VALUES ({', '.join('?' * len(values))})",  # noqa: S608
-            [*values.values()],
-        )
+        insert(connection, "jobs", values)
         self.on_change(connection, self.row(connection, job_id))
 
     def progress(self, job_id: str) -> P:

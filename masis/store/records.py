@@ -8,7 +8,7 @@ from pydantic import Field
 
 from masis.errors import CaseConflict
 from masis.schema.audit import Draft
-from masis.schema.base import Record, Share
+from masis.schema.base import Page, Record, Share
 from masis.schema.display import OneLine
 from masis.schema.review import CaseState, EntryKind, EntrySource, LogCheck, LogEntry, Standing, Verdict
 from masis.schema.run import Iteration, ReviewTier, StepsDone, TerminationReason
@@ -108,11 +108,7 @@ class CaseSummary(OneLine, Record):
         return f"<CaseSummary of {self.id[:80]!r}: {self.standing.replace('_', ' ')}, {quality}{worst}>"
 
 
-class CasePage(Record):
-    """One page of cases, and how many there are in all."""
-
-    rows: tuple[CaseSummary, ...]
-    total: int
+CasePage = Page[CaseSummary]
 
 
 class Facets(Record):
@@ -247,12 +243,7 @@ class ScreeningLogFilter(Record):
     size: PageSize = 50
 
 
-class DecisionPage(Record):
-    """One page of the log, and how many entries there are in all; where there are ``more``, that was counted."""
-
-    rows: tuple[LogEntry, ...]
-    total: int
-    more: bool = False
+DecisionPage = Page[LogEntry]
 
 
 class LogHead(NamedTuple):

@@ -128,13 +128,13 @@ def test_the_same_token_three_times_is_one_decision(store: Store, reviews: Revie
 
 
 def test_the_draft_goes_with_the_decision_and_stays_where_it_was_refused(store: Store, reviews: ReviewService) -> None:
-    store.drafts.save("Ada", case_subject("case-1"), "note", "half")
+    store.drafts.save("Ada", case_subject("case-1"), {"note": "half"})
     with pytest.raises(StaleVersion):
         reviews.submit(ADA, a_submitted(), seen_version=store.cases.summary("case-1").version - 1)
-    assert store.drafts.load("Ada", case_subject("case-1")) == {"note": "half"}
+    assert store.drafts.get("Ada", case_subject("case-1")).values == {"note": "half"}
     assert store.decisions.head().length == 0
     reviews.submit(ADA, a_submitted(), seen_version=store.cases.summary("case-1").version)
-    assert store.drafts.load("Ada", case_subject("case-1")) == {}
+    assert store.drafts.get("Ada", case_subject("case-1")).values == {}
 
 
 def test_the_log_records_the_name_of_who_acts_whatever_name_the_decision_brings(reviews: ReviewService) -> None:

@@ -104,7 +104,7 @@ def _one(workbench: Workbench, models: Settings, who: Actor, kind: str, name: st
         case "ingest":
             body = a_case(name).model_dump_json().encode()
             workbench.ingestion.receive([Received(name, "trial", name, name, "json", body)])
-            if workbench.store.inbox.count_waiting() > 20:
+            if len(workbench.store.inbox.waiting(21)) > 20:
                 workbench.ingestion.read_waiting({})
             return name
         case "purge":

@@ -12,9 +12,10 @@ from masis.errors import RecordDamaged, Removed, StoreError, UnknownRecord
 from masis.schema.audit import Draft
 from masis.schema.run import MUST_LOOK, Acceptance, Event, Iteration, ReviewReason, ReviewTier, Run, StepsDone
 from masis.store.audits import executions, metrics
-from masis.store.audits.cases import case_seq
+from masis.store.audits.queue import case_seq
 from masis.store.core.chained_log import canonical_json, sha256
 from masis.store.core.process_owner import Owner
+from masis.store.core.rows import record_of
 from masis.store.jobs import (
     StoredJobs,
     assert_not_removed,
@@ -201,10 +202,6 @@ def read_run(connection: sqlite3.Connection, row: sqlite3.Row) -> Run:
     return run.model_copy(update={"iterations": iterations})
 
 
-_JSON = ("models", "settings", "flags", "reasons")
-_SUMMARY = [name for name in RunSummary.model_fields if name not in ("case_id", *_JSON)]
-
-
 def summaries(connection: sqlite3.Connection, where: str, values: Sequence[Any]) -> tuple[RunSummary, ...]:
     """Return the runs that a condition of ours names, as lists show them, newest first."""
     rows = connection.execute(
@@ -213,16 +210,11 @@ def summaries(connection: sqlite3.Connection, where: str, values: Sequence[Any])
             WHERE {where} ORDER BY runs.seq DESC""",  # noqa: S608 (conditions of ours, values bound)
         values,
     )
-    return tuple(_summary(connection, row) for row in rows)
-
-
-def _summary(connection: sqlite3.Connection, row: sqlite3.Row) -> RunSummary:
-    with readable(connection, "run", row["seq"]):
-        return RunSummary(
-            case_id=row["case_id"],
-            **{name: json.loads(row[name]) for name in _JSON},
-            **{name: row[name] for name in _SUMMARY},
-        )
+    found = []
+    for row in rows:
+        with readable(connection, "run", row["seq"]):
+            found.append(record_of(RunSummary, row, parsed=("models", "settings", "flags", "reasons")))
+    return tuple(found)
 
 
 _TO_ASSESS = """FROM cases JOIN runs ON runs.seq = cases.run_seq

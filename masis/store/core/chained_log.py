@@ -21,7 +21,8 @@ from masis.errors import InputError, StoreError, UnknownRecord
 from masis.schema.review import Decision, LogCheck, LogEntry, SubjectCheck
 from masis.schema.screening import ScreeningDecision, ScreeningEntry
 from masis.store.core import guards, signatures
-from masis.store.core.connections import Connection, Database
+from masis.store.core.connections import Connection, Database, Part
+from masis.store.core.rows import insert
 from masis.store.records import DecisionFilter, LogHead, ScreeningLogFilter
 from masis.store.retention.shrinking import settle
 
@@ -223,10 +224,7 @@ class ChainedLog(Generic[D, E]):
         place = place_after(self.head(connection), at, sha256(payload))
         facts = self.facts(decision)
         row = {**place._asdict(), **{name: facts[name] for name in self.columns}, **links}
-        connection.execute(
-            f"INSERT INTO {self.table} ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})",  # noqa: S608
-            list(row.values()),
-        )
+        insert(connection, self.table, row)
         connection.execute(
             f"INSERT INTO {self.payloads} VALUES (?, ?, ?)",  # noqa: S608
             [place.seq, decision.reviewer, payload],
@@ -317,13 +315,10 @@ class ChainedLog(Generic[D, E]):
             yield f"the log has something else about it than its redaction (entry {redaction['seq']}) kept"
 
 
-class StoredLog(Generic[D, E]):
+class StoredLog(Part, Generic[D, E]):
     """One log of a store: what both logs give to read, and how an entry is redacted."""
 
     log: ChainedLog[D, E]
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def redact(self, entry_id: str, *, by: str, reason: str, at: str | None = None) -> E:
         """Remove what was written in an entry: its place in the chain stays. This is an entry too; returns it.

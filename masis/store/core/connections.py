@@ -303,6 +303,13 @@ class Database:
             action()
 
 
+class Part:
+    """A part of a store: what it reads and writes of one subject."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+
 @contextlib.contextmanager
 def _savepoint(connection: Connection) -> Iterator[None]:
     """A part of a transaction that can be undone alone; of nested ones, SQLite takes a name for the innermost."""

@@ -20,7 +20,7 @@ from masis.schema.review import Decision, LogEntry
 from masis.schema.screening import ScreeningEntry
 from masis.store.audits.cases import index_words, unindex_words
 from masis.store.audits.replies import remove_replies
-from masis.store.core.connections import Database
+from masis.store.core.connections import Part
 from masis.store.retention.removal import begin_purge, empty_runs
 from masis.store.retention.shrinking import settle
 from masis.store.reviews.decisions import LOG, Decisions
@@ -45,11 +45,8 @@ class CaseRedaction(Record):
     drafts: int
 
 
-class Redactions:
+class Redactions(Part):
     """Redaction in a store."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def redact_case(self, case_id: str, *, by: str, reason: str, at: str | None = None) -> CaseRedaction:
         """Remove every text of a case, for good; its id, verdicts and figures stay, and the log records it.

@@ -32,17 +32,14 @@ from masis.schema.retention import (
     Trigger,
 )
 from masis.store.audits.replies import remove_replies
-from masis.store.core.connections import Database, explained_errors
+from masis.store.core.connections import Part, explained_errors
 from masis.store.jobs import unpack, update_job
 from masis.store.retention.shrinking import settle
 from masis.store.reviews.states import refresh
 
 
-class Purges:
+class Purges(Part):
     """The purges of a store."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def history(self) -> tuple[Purge, ...]:
         """Every purge, newest first, with how much went."""
@@ -118,11 +115,8 @@ _SCREENINGS = f"""
 """  # noqa: S608
 
 
-class Retention:
+class Retention(Part):
     """What retention does in a store."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def plan(self, rule: RetentionRule) -> PurgePlan:
         """What a purge by this rule would do now; changes nothing."""

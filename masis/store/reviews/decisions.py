@@ -8,7 +8,7 @@ from typing import Any
 from masis.errors import StaleVersion, StoreError, UnknownRecord
 from masis.schema.review import Decision, LogCheck, LogEntry, SubjectCheck
 from masis.schema.team import QueuePolicy
-from masis.store.audits.cases import case_seq
+from masis.store.audits.queue import case_seq
 from masis.store.core.chained_log import ChainedLog, StoredLog
 from masis.store.core.conditions import any_of, compared, joined
 from masis.store.jobs import assert_not_removed

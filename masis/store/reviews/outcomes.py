@@ -17,7 +17,7 @@ from masis.schema.review import LogEntry
 from masis.schema.run import Iteration, Run
 from masis.store.audits import queue
 from masis.store.audits.cases import damaged_case
-from masis.store.core.connections import Database
+from masis.store.core.connections import Part
 from masis.store.jobs import DAMAGE, damaged
 from masis.store.records import CaseFilter
 from masis.store.reviews.decisions import LOG
@@ -80,11 +80,8 @@ class CaseOutcome(NamedTuple):
         return next((each for each in self.judgements if each.in_force), None)
 
 
-class Outcomes:
+class Outcomes(Part):
     """Reads what was decided about the cases of a store."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def iterate(self, wanted: CaseFilter) -> Iterator[CaseOutcome]:
         """Yield every case that matches, of one moment, in the order of import; page and order don't matter."""

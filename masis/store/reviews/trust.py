@@ -9,7 +9,7 @@ from typing import Any
 
 from masis.schema.review import Decision
 from masis.schema.trust import Guarantee
-from masis.store.core.connections import Database
+from masis.store.core.connections import Part
 from masis.store.reviews.decisions import LOG
 from masis.store.reviews.outcomes import CaseOutcome, outcomes_of, pins_of
 
@@ -76,11 +76,8 @@ _UNDECIDED = f"""
 """  # noqa: S608
 
 
-class TrustReads:
+class TrustReads(Part):
     """Reads decisions with the audits they are about, and keeps the order of the queue by a fitted score."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def decided(self, *, after: int = 0, spot_checks: bool = False, pending: bool = False) -> dict[str, list[Any]]:
         """Return every decision that counts, by column (``COLUMNS``), in the order of the log.

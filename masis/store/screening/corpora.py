@@ -21,7 +21,7 @@ from masis.screening.sources.publication import Notice, joined, marked, notice_o
 from masis.screening.sources.records import RecordKeys, record_keys, same_record
 from masis.screening.sources.retrievers import search_terms
 from masis.store.audits.cases import BATCH, in_batches
-from masis.store.core.connections import Database
+from masis.store.core.connections import Part
 from masis.store.screening import corpus_search
 
 # Putting abstracts into a corpus: each study once, each id once.
@@ -166,11 +166,8 @@ class CorpusImport(Record):
     faulty: int
 
 
-class Corpora:
+class Corpora(Part):
     """The corpora of a store."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def add_many(
         self,

@@ -9,7 +9,7 @@ import sqlite3
 from typing import Any
 
 from masis.errors import StaleVersion, StoreError, UnknownRecord
-from masis.schema.base import Record
+from masis.schema.base import Page
 from masis.schema.review import SubjectCheck
 from masis.schema.screening import Agreement, Override, ScreeningDecision, ScreeningEntry
 from masis.store.core.chained_log import ChainedLog, StoredLog
@@ -17,14 +17,6 @@ from masis.store.core.conditions import any_of, compared, joined
 from masis.store.jobs import job_row
 from masis.store.records import ScreeningLogFilter
 from masis.store.screening import subjects
-
-
-class ScreeningLogPage(Record):
-    """One page of the log, and how many entries there are in all."""
-
-    rows: tuple[ScreeningEntry, ...]
-    total: int
-
 
 _JOINS = """
     LEFT JOIN screening_log_payloads AS written ON written.entry_seq = log.seq
@@ -112,14 +104,14 @@ class ScreeningLog(StoredLog[ScreeningDecision, ScreeningEntry]):
                 found[key] = agreement.model_copy(update={"id": entry.id})
         return tuple(found.values())
 
-    def entries(self, wanted: ScreeningLogFilter | None = None) -> ScreeningLogPage:
+    def entries(self, wanted: ScreeningLogFilter | None = None) -> Page[ScreeningEntry]:
         """One page of the log."""
         wanted = wanted or ScreeningLogFilter()
         where, values = _where(wanted)
         matching = f"FROM screening_log AS log {_JOINS} WHERE {where}"
         with self._database.reading() as connection:
             rows, total = LOG.page(connection, matching, values, wanted)
-        return ScreeningLogPage(rows=rows, total=total)
+        return Page[ScreeningEntry](rows=rows, total=total)
 
     def check_subjects(self) -> SubjectCheck:
         """Compare every entry with the screening, abstract and grade that it is about, as stored."""

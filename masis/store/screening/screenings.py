@@ -14,6 +14,7 @@ from masis.errors import StoreError
 from masis.schema.base import Record
 from masis.schema.screening import Abstract, Grade, Outcome, Round, Screening, ScreeningEvent, Thresholds
 from masis.store.core.process_owner import Owner
+from masis.store.core.rows import record_of
 from masis.store.jobs import (
     StoredJobs,
     assert_not_removed,
@@ -273,11 +274,6 @@ def _columns(
     }
 
 
-_SUMMARY = [
-    name for name in ScreeningSummary.model_fields if name not in ("sources", "rounds", "abstracts", "overrides")
-]
-
-
 def _summaries(
     connection: sqlite3.Connection, where: str, values: Sequence[Any], limit: int
 ) -> tuple[ScreeningSummary, ...]:
@@ -291,10 +287,4 @@ def _summaries(
             FROM screenings WHERE {where} ORDER BY seq DESC LIMIT ?""",  # noqa: S608 (conditions of ours, values bound)
         [*values, limit],
     )
-    return tuple(
-        ScreeningSummary(
-            sources=tuple(json.loads(row["sources"])),
-            **{name: row[name] for name in (*_SUMMARY, "rounds", "abstracts", "overrides")},
-        )
-        for row in rows
-    )
+    return tuple(record_of(ScreeningSummary, row, parsed=("sources",)) for row in rows)
