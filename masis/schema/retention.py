@@ -99,10 +99,7 @@ class Purge(Record):
 
 
 class Candidate(Record):
-    """Something that is old enough; ``kept_for`` says why it is kept all the same, None where it goes.
-
-    ``waits``: it is what a person has yet to decide on.
-    """
+    """Something that is old enough to go; ``waits``: it is what a person has yet to decide on."""
 
     kind: PurgedKind
     id: str
@@ -111,7 +108,6 @@ class Candidate(Record):
     ended_at: str
     bytes: int
     parts: Parts
-    kept_for: KeptFor | None = None
     waits: bool = False
 
 
