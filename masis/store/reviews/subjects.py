@@ -71,14 +71,8 @@ def check(connection: sqlite3.Connection) -> SubjectCheck:
         return REMOVED_RUN if removed and not problems else problems
 
     found = check_subjects(connection.execute(_ENTRIES), Decision, "entry", compare)
-    changed = _changed_cases(connection)
-    derived = (
-        f"case {case_id!r} is marked {kept}, its runs and decisions say {derived}"
-        for case_id, kept, derived in states.mismatches(connection)
-    )
-    return found.model_copy(
-        update={"broken": (*found.broken, *gone, *altered, *changed, *derived, *states.mistaken(connection))}
-    )
+    changed, derived = _changed_cases(connection), states.problems(connection)
+    return found.model_copy(update={"broken": (*found.broken, *gone, *altered, *changed, *derived)})
 
 
 def _cases(connection: sqlite3.Connection) -> list[int]:
