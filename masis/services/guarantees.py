@@ -118,5 +118,5 @@ class Guarantees:
         return waive(assessed, guarantee=applied.plan)
 
     def _probability(self, run: Run, score: FaultScore) -> float:
-        columns = {name: [value] for name, value in figures(run)._asdict().items()}
+        columns = {name: [value] for name, value in figures(run).items()}
         return float(probabilities(score, columns)[0])

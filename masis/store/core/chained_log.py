@@ -25,7 +25,7 @@ from masis.store.core import guards, signatures
 from masis.store.core.conditions import Condition, joined
 from masis.store.core.connections import Connection, Part
 from masis.store.core.rows import insert
-from masis.store.records import DecisionFilter, LogHead, ScreeningLogFilter
+from masis.store.records import LogFilter, LogHead
 from masis.store.retention.shrinking import settle
 
 NOTHING_BEFORE = "0" * 64
@@ -34,7 +34,6 @@ NOTHING_BEFORE = "0" * 64
 _ID_LENGTH = 24
 _AT_ONCE = 100
 
-LogFilter = DecisionFilter | ScreeningLogFilter
 D = TypeVar("D", Decision, ScreeningDecision)
 E = TypeVar("E", LogEntry, ScreeningEntry)
 
