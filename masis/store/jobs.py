@@ -34,6 +34,7 @@ P = TypeVar("P")
 M = TypeVar("M", bound=BaseModel)
 
 _AGAIN = {"run": "Audit the case again", "screening": "Screen the question again"}
+"""What replaces a job whose content is gone."""
 
 
 def job_row(connection: sqlite3.Connection, kind: JobKind, job_id: str) -> sqlite3.Row:
@@ -105,11 +106,6 @@ def unpack(packed: bytes) -> str:
 DAMAGE = (zlib.error, ValueError, TypeError)
 """What reading a damaged record raises: pydantic's errors are ValueErrors."""
 
-_CURE = {
-    "run": "Audit its case again, or restore a backup (`masis db restore`).",
-    "screening": "Screen its question again, or restore a backup (`masis db restore`).",
-}
-
 
 @contextlib.contextmanager
 def readable(connection: sqlite3.Connection, kind: JobKind, seq: int) -> Iterator[None]:
@@ -135,9 +131,8 @@ def damaged(
         why = ": ".join(part for part in (path_of(first["loc"]), first["msg"]) if part)
     elif type(error) is ValueError:
         why = str(error)
-    return RecordDamaged(
-        f"{what} can't be read: what is stored of it is damaged or was altered ({why}). {cure or _CURE[kind]}"
-    )
+    cure = cure or f"{_AGAIN[kind]}, or restore a backup (`masis db restore`)."
+    return RecordDamaged(f"{what} can't be read: what is stored of it is damaged or was altered ({why}). {cure}")
 
 
 _UNFINISHED = "SELECT * FROM jobs WHERE kind = ? AND state != 'finished' AND state = ?"

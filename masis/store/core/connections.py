@@ -158,13 +158,13 @@ def _after_fork() -> None:
         pool.forget()
 
 
-def _at_exit() -> None:
+os.register_at_fork(after_in_child=_after_fork)
+
+
+@atexit.register
+def _close_all() -> None:
     for pool in list(_POOLS):
         pool.close()
-
-
-os.register_at_fork(after_in_child=_after_fork)
-atexit.register(_at_exit)
 
 
 class Database:
@@ -209,12 +209,8 @@ class Database:
 
         Inside another transaction it is a savepoint: if it fails, and the caller goes on, only its own part is undone.
         ``durable``: what is committed survives a power cut (``synchronous = FULL``), as every writer of a log needs;
-        without it a power cut may undo the last transactions, never a part of one.
-
-        Raises:
-            DatabaseBusy, DatabaseFull and the other errors that ``explained_errors`` lists.
-            RuntimeError: inside ``reading()``, whose state may be old by now, or durable inside one that is not.
-
+        without it a power cut may undo the last transactions, never a part of one. Raises RuntimeError inside
+        ``reading()``, whose state may be old by now, and where it is durable inside one that is not.
         """
         connection = self._held
         if connection is None:
@@ -406,6 +402,9 @@ class _Trouble(NamedTuple):
     what: str
     cure: str
 
+    def error(self, path: Path, error: sqlite3.Error) -> StoreError:
+        return self.raises(f"{path}: {self.what} ({error}). {self.cure}")
+
 
 RESTORE = (
     "Keep a copy of the file; `masis db restore BACKUP --replace` puts a backup in its place. Without one, "
@@ -463,21 +462,14 @@ def _trouble(error: sqlite3.Error) -> _Trouble | None:
 def explained_errors(path: Path) -> Iterator[None]:
     """Raise what SQLite says about a file as an error that names the cure; let errors of a statement pass.
 
-    Raises:
-        DatabaseBusy: another program holds the lock for too long.
-        DatabaseDamaged: the file is damaged, or no database any more.
-        DatabaseFull: the disk has no room left.
-        DatabaseReadOnly: file or folder can't be written.
-        DatabaseMissing: the file was moved, removed or replaced.
-        DiskFailed: the disk could not be read or written.
-
+    These are DatabaseBusy, DatabaseDamaged, DatabaseFull, DatabaseReadOnly, DatabaseMissing and DiskFailed.
     """
     try:
         yield
     except sqlite3.Error as error:
         if (trouble := _trouble(error)) is None:
             raise
-        raise trouble.raises(f"{path}: {trouble.what} ({error}). {trouble.cure}") from error
+        raise trouble.error(path, error) from error
 
 
 def _not_opened(path: Path, error: sqlite3.DatabaseError) -> StoreError:
@@ -485,11 +477,11 @@ def _not_opened(path: Path, error: sqlite3.DatabaseError) -> StoreError:
     if trouble is _DAMAGED:
         return NotADatabase(f"{path}: is not a database of the workbench, or a damaged one ({error}). {_ELSEWHERE}")
     if trouble is _BUSY:
-        return DatabaseBusy(
-            f"{path}: is held by another program, which may be bringing it up to date ({error}). Try again later."
+        trouble = _Trouble(
+            DatabaseBusy, "is held by another program, which may be bringing it up to date", "Try again later."
         )
     if trouble is not None and trouble is not _GONE:
-        return trouble.raises(f"{path}: {trouble.what} ({error}). {trouble.cure}")
+        return trouble.error(path, error)
     return StoreError(f"{path}: can't be opened ({error}). Check that the folder can be written to.")
 
 
@@ -522,11 +514,8 @@ def _check_place(path: Path) -> None:
 def assert_readable(connection: sqlite3.Connection, path: Path, known: Sequence[Migration] = MIGRATIONS) -> None:
     """Check that a file is empty or a database of the workbench that this version can read; changes nothing.
 
-    Raises:
-        NotADatabase: another program made it.
-        OtherSchema: a development version made it, with another ``schema.sql``.
-        NewerDatabase: a later version has changed its schema.
-
+    Raises NotADatabase (another program made it), OtherSchema (a development version made it, with another
+    ``schema.sql``) and NewerDatabase (a later version has changed its schema).
     """
     application = connection.execute("PRAGMA application_id").fetchone()[0]
     if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
