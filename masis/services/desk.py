@@ -185,7 +185,7 @@ class Desk:
         try:
             return self.workbench.cases.open_for(self.actor, case_id)
         except UnknownRecord as error:
-            ids = {each.casefold(): each for each in reversed(self.workbench.store.evidence.newest_case_ids())}
+            ids = {each.casefold(): each for each in reversed(self.workbench.store.evidence.newest_ids("cases"))}
             near = difflib.get_close_matches(case_id[:200].casefold(), ids, n=1, cutoff=0.8)
             if not near:
                 raise

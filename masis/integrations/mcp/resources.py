@@ -77,7 +77,7 @@ def read(tools: Tools, given: str) -> str:
 
 def completed(tools: Tools, argument: str, beginning: str) -> wire.Completion:
     """Return the ids that begin so, newest first; none for an argument that takes no id."""
-    kinds: dict[str, Literal["case", "run"]] = {"case_id": "case", "run_id": "run"}
+    kinds: dict[str, Literal["cases", "runs"]] = {"case_id": "cases", "run_id": "runs"}
     if argument not in kinds or any("\ud800" <= char <= "\udfff" for char in beginning):  # half a character
         return wire.Completion(values=[], total=0, has_more=False)
     found = tools.workbench.store.evidence.ids_beginning(kinds[argument], beginning, MOST)

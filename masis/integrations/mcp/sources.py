@@ -64,12 +64,12 @@ def gathered(workbench: Workbench, ids: Sequence[str], inline: Sequence[Evidence
 
 def near_case_ids(workbench: Workbench, case_id: str) -> list[str]:
     """Ids of cases that a wrong one may have meant."""
-    return _near(case_id, workbench.store.evidence.newest_case_ids())
+    return _near(case_id, workbench.store.evidence.newest_ids("cases"))
 
 
 def near_run_ids(workbench: Workbench, run_id: str) -> list[str]:
     """Ids of runs that a wrong one may have meant."""
-    ids = workbench.store.evidence.newest_run_ids()
+    ids = workbench.store.evidence.newest_ids("runs")
     beginning = [each for each in ids if each.startswith(run_id)] if len(run_id) >= 4 else []
     return beginning[:_NEAR] or _near(run_id, ids)
 

@@ -13,7 +13,7 @@ from pydantic_core import PydanticSerializationError
 from masis.errors import CaseConflict, InputError, RecordDamaged, UnknownRecord
 from masis.schema.case import Case
 from masis.schema.team import QueuePolicy
-from masis.store.audits.queue import QUERY_SHOWN, Queue, case_seq, match
+from masis.store.audits.queue import QUERY_SHOWN, Queue, match
 from masis.store.core.connections import Part
 from masis.store.core.rows import insert
 from masis.store.records import Added, Found
@@ -110,12 +110,9 @@ class Cases(Queue):
         """How many cases there are."""
         return int(self._database.value("SELECT count(*) FROM cases"))
 
-    def iterate(self, *, after: str | None = None) -> Iterator[Case]:
-        """All cases in the order they came in, one in memory at a time; cases added meanwhile come too."""
+    def iterate(self) -> Iterator[Case]:
+        """All cases in the order they came in, 50 in memory at a time; cases added meanwhile come too."""
         seq = 0
-        if after is not None:
-            with self._database.reading() as connection:
-                seq = case_seq(connection, after)
         while rows := self._database.execute(
             "SELECT case_seq, payload FROM case_payloads WHERE case_seq > ? ORDER BY case_seq LIMIT 50", [seq]
         ):
@@ -245,19 +242,13 @@ class EvidenceOfCases(Part):
             ).fetchall()
         return Found(tuple(row[0] for row in rows), total)
 
-    def newest_case_ids(self, limit: int = 2000) -> tuple[str, ...]:
-        """Ids of the cases that came in last, to find the one that a wrong id may have meant."""
-        rows = self._database.execute("SELECT id FROM cases ORDER BY seq DESC LIMIT ?", [limit])
+    def newest_ids(self, table: Literal["cases", "runs"]) -> tuple[str, ...]:
+        """Ids of the 2,000 that came last, to find the one that a wrong id may have meant."""
+        rows = self._database.execute(f"SELECT id FROM {table} ORDER BY seq DESC LIMIT 2000")  # noqa: S608
         return tuple(row[0] for row in rows)
 
-    def newest_run_ids(self, limit: int = 2000) -> tuple[str, ...]:
-        """Ids of the runs that began last, for the same purpose."""
-        rows = self._database.execute("SELECT id FROM runs ORDER BY seq DESC LIMIT ?", [limit])
-        return tuple(row[0] for row in rows)
-
-    def ids_beginning(self, kind: Literal["case", "run"], text: str, limit: int) -> Found:
+    def ids_beginning(self, table: Literal["cases", "runs"], text: str, limit: int) -> Found:
         """Ids of cases or runs that begin with a text, the newest first, and how many there are in all."""
-        table = {"case": "cases", "run": "runs"}[kind]
         begins = f"FROM {table} WHERE substr(id, 1, length(?1)) = ?1"
         with self._database.reading() as connection:
             total = connection.execute(f"SELECT count(*) {begins}", [text]).fetchone()[0]

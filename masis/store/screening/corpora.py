@@ -208,17 +208,6 @@ class Corpora(Part):
             ).fetchall()
             return tuple(self._import(row[0]) for row in rows)
 
-    def get(self, corpus: str, abstract_id: str) -> Abstract:
-        """One abstract. Raises UnknownRecord."""
-        with self._database.reading() as connection:
-            row = connection.execute(
-                "SELECT payload FROM corpus_abstracts WHERE corpus_seq = ? AND id = ?",
-                [_seq(connection, corpus), abstract_id],
-            ).fetchone()
-        if row is None:
-            raise UnknownRecord(f"corpus {corpus!r} holds no abstract {abstract_id!r}.")
-        return Abstract.model_validate_json(row[0])
-
     def iterate(self, corpus: str) -> Iterator[Abstract]:
         """All abstracts in the order they came in, a hundred in memory at a time. Raises UnknownRecord."""
         with self._database.reading() as connection:
