@@ -12,7 +12,6 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
-import queue
 import sqlite3
 import threading
 import time
@@ -91,28 +90,25 @@ class _Pool:
     def forget(self) -> None:
         """Start without connections and close none: closing one in a forked child would drop the parent's locks."""
         self.opened: set[Connection] = set()
-        self._idle: queue.LifoQueue[Connection | None] = queue.LifoQueue()  # None: one may be opened in its place
-        for _ in range(self.size):
-            self._idle.put(None)
+        self._idle: list[Connection] = []
+        self._free = threading.Semaphore(self.size)
 
     def take(self) -> Connection:
         """Borrow a connection, waiting for one where all are lent. Raises DatabaseBusy, and sqlite3's errors."""
-        try:
-            connection = self._idle.get(timeout=BUSY_TIMEOUT_S)
-        except queue.Empty:
+        if not self._free.acquire(timeout=BUSY_TIMEOUT_S):
             raise DatabaseBusy(
                 f"{self.path}: all {self.size} connections have been in use for {BUSY_TIMEOUT_S:.0f} s. Try again."
-            ) from None
-        if connection is not None and connection.file == _file(self.path):
-            return connection
+            )
         try:
-            if connection is not None:  # the file was moved or replaced: what it shows is of the old one
-                self._discard(connection)
+            file, era = _file(self.path), self.era
+            with contextlib.suppress(IndexError):
+                if (idle := self._idle.pop()).file == file:
+                    return idle
+                self._discard(idle)  # the file was moved or replaced: what they show is of the old one
                 self._discard_idle()
-            era = self.era
             connection = connect(self.path, create=False)
         except BaseException:
-            self._idle.put(None)
+            self._free.release()
             raise
         connection.log_key, connection.era = self.log_key, era
         self.opened.add(connection)
@@ -121,7 +117,8 @@ class _Pool:
     def give_back(self, connection: Connection) -> None:
         """Take a connection back; it is closed where the pool was closed meanwhile."""
         if connection in self.opened:  # else this process was forked while it was lent
-            self._idle.put(connection)
+            self._idle.append(connection)
+            self._free.release()
             if connection.era != self.era:
                 self._discard_idle()
 
@@ -131,15 +128,9 @@ class _Pool:
         self._discard_idle()
 
     def _discard_idle(self) -> None:
-        places = 0
-        with contextlib.suppress(queue.Empty):
+        with contextlib.suppress(IndexError):
             while True:
-                connection = self._idle.get_nowait()
-                places += 1
-                if connection is not None:
-                    self._discard(connection)
-        for _ in range(places):
-            self._idle.put(None)
+                self._discard(self._idle.pop())
 
     def _discard(self, connection: Connection) -> None:
         self.opened.discard(connection)
