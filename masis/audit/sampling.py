@@ -113,7 +113,7 @@ def _asked(judge: Callable[[], J | Unscored], times: int) -> tuple[list[J], list
     failed: list[Unscored] = []
     for outcome in run_concurrently([partial(ask, number) for number in range(1, times + 1)]):
         if isinstance(outcome, StepError):
-            failed.append(Unscored(reason=str(outcome), code=outcome.code, raw=outcome.raw))
+            failed.append(Unscored.of(outcome))
         elif isinstance(outcome, Unscored):
             failed.append(outcome)
         else:

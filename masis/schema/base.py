@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from masis.errors import InputError
+from masis.errors import InputError, StepError
 from masis.schema.explain import explain
 
 Share = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
@@ -81,3 +81,8 @@ class Unscored(Record):
     reason: str
     code: str | None = None
     raw: str | None = None
+
+    @classmethod
+    def of(cls, error: StepError) -> Unscored:
+        """Return what a step that failed leaves."""
+        return cls(reason=str(error), code=error.code, raw=error.raw)

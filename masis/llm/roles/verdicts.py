@@ -64,7 +64,7 @@ def judged(
 
 def failed(batch: Sequence[Claim], error: StepError, judged_by: str) -> tuple[Judged, ...]:
     """The claims of a batch that no verdicts came for."""
-    why = Unscored(reason=str(error), code=error.code, raw=error.raw)
+    why = Unscored.of(error)
     return tuple(unscored(claim, why, judged_by) for claim in batch)
 
 

@@ -403,7 +403,7 @@ class ModelVerifier:
             return Checked(checks)
         last = parts[-1]
         if isinstance(last, StepError):
-            return Checked(checks, (), Unscored(reason=str(last), code=last.code, raw=last.raw))
+            return Checked(checks, (), Unscored.of(last))
         return Checked(checks, last.missing)
 
     def _ask_for_claims(self, text: str, audit: CitationAudit, query: str) -> tuple[Extracted, ...]:
