@@ -254,18 +254,9 @@ def _stands_as_numeral(fact: Fact, match: Match, numerals: Collection[str], riva
 
 
 def _signal(fact: Fact, passage: Passage, other: Fact, reason: str, strength: float) -> Contradiction:
-    return Contradiction(
-        kind=fact.kind,
-        claim_start=fact.start,
-        claim_end=fact.end,
-        claim_text=fact.text,
-        evidence_id=passage.evidence_id,
-        evidence_start=passage.start + other.start,
-        evidence_end=passage.start + other.end,
-        evidence_text=other.text,
-        reason=reason,
-        strength=round(min(1.0, max(0.0, strength)), 3),
-    )
+    absent = _absent(fact.kind, fact.start, fact.end, fact.text, reason, round(min(1.0, max(0.0, strength)), 3))
+    place = {"evidence_start": passage.start + other.start, "evidence_end": passage.start + other.end}
+    return absent.model_copy(update={"evidence_id": passage.evidence_id, "evidence_text": other.text, **place})
 
 
 def _absent(kind: str, start: int, end: int, text: str, reason: str, strength: float) -> Contradiction:

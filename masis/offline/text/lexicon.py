@@ -5,25 +5,15 @@ from pathlib import Path
 
 from masis.offline.text.tokens import prefix_key, stem
 
-_HERE = Path(__file__).parent
-
-
-def _lines(name: str) -> list[str]:
-    text = (_HERE / name).read_text(encoding="utf-8")
-    return [line for line in text.splitlines() if line and not line.startswith("#")]
-
-
-def _stems(words: str) -> list[str]:
-    # Phrases ("pass_away") and compounds ("well-known") stand for their parts only in prose: they are left out here.
-    return [stem(word) for word in words.split() if "_" not in word and "-" not in word]
-
 
 @cache
 def synonym_keys() -> dict[str, tuple[str, ...]]:
     """Return for each stem the groups of `synonyms.txt` it belongs to, as keys ("=12")."""
+    text = (Path(__file__).parent / "synonyms.txt").read_text(encoding="utf-8")
     groups: dict[str, list[str]] = {}
-    for number, line in enumerate(_lines("synonyms.txt")):
-        for root in dict.fromkeys(_stems(line)):
+    for number, line in enumerate(line for line in text.splitlines() if line and not line.startswith("#")):
+        # Phrases ("pass_away") and compounds ("well-known") stand for their parts only in prose: they are left out.
+        for root in dict.fromkeys(stem(word) for word in line.split() if "_" not in word and "-" not in word):
             groups.setdefault(root, []).append(f"={number}")
     return {root: tuple(keys) for root, keys in groups.items()}
 
