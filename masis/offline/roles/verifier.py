@@ -23,7 +23,9 @@ from masis.schema.audit import (
     CitationAudit,
     Claim,
     ClaimCheck,
+    Contradiction,
     MissingPoint,
+    Quote,
     ReferenceCheck,
     ReferenceFinding,
 )
@@ -116,7 +118,9 @@ class _Assess(Protocol):
 def _check(claim: Claim, assess: _Assess, texts: Mapping[str, str]) -> ClaimCheck:
     text = plain_text(claim)
     whole = assess(text)
-    sources = {"contradicted": whole.signals, "supported": whole.supporting}.get(whole.verdict, ())
+    sources: Sequence[Contradiction | Quote] = ()
+    if whole.verdict in ("contradicted", "supported"):
+        sources = whole.signals if whole.verdict == "contradicted" else whole.supporting
     return ClaimCheck(
         claim=claim,
         verdict=whole.verdict,
