@@ -233,9 +233,9 @@ def _date_follows(fact: Fact, near: Near) -> bool:
     base = {"duration": _DAY * _MONTH, "months": 1.0} if day.month else {"months": 1.0}
     spans = [number(span) / base[span.dimension] for span in near.numbers if span.dimension in base]
     spare = 1.0 if day.month else 12.0
-    return any(abs(_months_apart(day, other) - span) <= spare for other in near.days for span in spans)
-
-
-def _months_apart(one: Day, other: Day) -> float:
-    years = one.year - other.year if one.year and other.year else 0
-    return abs(12 * years + (one.month - other.month if one.month and other.month else 0))
+    for other in near.days:
+        years = day.year - other.year if day.year and other.year else 0
+        apart = abs(12 * years + (day.month - other.month if day.month and other.month else 0))
+        if any(abs(apart - span) <= spare for span in spans):
+            return True
+    return False

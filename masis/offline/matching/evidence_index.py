@@ -22,8 +22,7 @@ from masis.offline.inference.encoder import Encoder, load_encoder
 from masis.offline.matching.overlap import NAMED, Match, closeness, match_sentence, restrict
 from masis.offline.matching.passages import LONGEST_PASSAGE, ParsedSentence, Passage, passages
 from masis.offline.parsing.facts import Fact, extract
-from masis.offline.text.lexicon import loose_keys
-from masis.offline.text.tokens import Token, tokens
+from masis.offline.text.tokens import Token, loose_keys, tokens
 from masis.schema.audit import Contradiction, Quote
 
 _INNER_STOP = re.compile(r"[.!?][\"”’)]?\s|\n")

@@ -10,8 +10,7 @@ from typing import NamedTuple
 
 from masis.offline.matching.evidence_index import EvidenceIndex
 from masis.offline.matching.passages import Passage
-from masis.offline.text.lexicon import loose_keys
-from masis.offline.text.tokens import tokens
+from masis.offline.text.tokens import loose_keys, tokens
 from masis.schema.audit import Claim, JudgedBy, Measurement
 from masis.schema.case import Evidence
 

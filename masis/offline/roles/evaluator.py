@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from masis.audit.context import AuditContext
 from masis.audit.evaluation import EvaluationJudgement
@@ -49,8 +50,9 @@ class OfflineEvaluator:
             "completeness": completeness(context),
             "reasoning_quality": reasoning_quality(context),
         }
+        scores: dict[str, Any] = {name: min(1.0, score[-1].value) for name, score in measurements.items()}
         return EvaluationJudgement(
-            **{name: min(1.0, measured[-1].value) for name, measured in measurements.items()},
+            **scores,
             improvement_suggestions=tuple(dict.fromkeys(issue.suggestion for issue in context.issues))[:8],
             measurements=measurements,
         )
