@@ -9,10 +9,11 @@ from functools import partial
 from typing import BinaryIO
 
 from bibtexparser.entrypoint import parse_string
+from bibtexparser.middlewares.names import split_multiple_persons_names
 from bibtexparser.model import DuplicateFieldKeyBlock, Entry, ParsingFailedBlock
 from pylatexenc.latex2text import LatexNodes2Text  # type: ignore[import-untyped]
 
-from masis.datasets.readers.abstracts.text_lines import Block, read_blocks
+from masis.datasets.readers.abstracts.blocks import Block, read_blocks
 from masis.errors import InputError
 from masis.schema.screening import Abstract
 from masis.screening.sources.records import abstract_of, collapse_blanks
@@ -76,48 +77,32 @@ def _records(block: Block, strings: dict[str, str], source: str) -> Iterator[Abs
     named = {word.lower() for word in _BARE_WORD.findall(text)} & strings.keys() if strings else ()
     library = parse_string("\n".join([*(strings[name] for name in sorted(named)), text]))
     for failed in library.failed_blocks:
-        if isinstance(failed, ParsingFailedBlock) and not (failed.raw or "").lstrip().lower().startswith("@string"):
-            yield block.placed(_why(failed))
+        if isinstance(failed, DuplicateFieldKeyBlock):
+            twice = ", ".join(sorted(failed.duplicate_keys))[:100]
+            yield block.placed(InputError(f"holds {twice} twice", cure="Keep one of the two."))
+        elif isinstance(failed, ParsingFailedBlock) and not (failed.raw or "").lstrip().lower().startswith("@string"):
+            reason = " ".join(str(getattr(failed.error, "abort_reason", failed.error)).split())[:200]
+            cure = "Close its braces and quotes, and put commas between fields."
+            yield block.placed(InputError(f"can't be read ({reason})", cure=cure))
     for entry in library.entries:
         yield block.read(partial(_abstract, entry), source)
-
-
-def _why(failed: ParsingFailedBlock) -> InputError:
-    if isinstance(failed, DuplicateFieldKeyBlock):
-        return InputError(f"holds {', '.join(sorted(failed.duplicate_keys))[:100]} twice", cure="Keep one of the two.")
-    reason = " ".join(str(getattr(failed.error, "abort_reason", failed.error)).split())[:200]
-    return InputError(f"can't be read ({reason})", cure="Close its braces and quotes, and put commas between fields.")
 
 
 def _abstract(entry: Entry, block: Block, source: str) -> Abstract:
     raw = {field.key.lower(): str(field.value) for field in entry.fields}
     fields = {key: plain(value) for key, value in raw.items()}
-    listed = re.split(r"[;,]", fields.get("keywords") or fields.get("keyword") or "")
     return abstract_of(
         title=fields.get("title", ""),
         text=fields.get("abstract", ""),
         year=fields.get("year") or fields.get("date") or "",
         journal=fields.get("journal") or fields.get("journaltitle") or fields.get("booktitle") or "",
-        authors=[plain(name) for name in _authors(raw.get("author", ""))],
+        authors=map(plain, split_multiple_persons_names(collapse_blanks(raw.get("author", "")))),
         doi=raw.get("doi", "").replace("\\", ""),
         pmid=fields.get("pmid", ""),
         url=raw.get("url", "").replace("\\", ""),
-        keywords=listed,
+        keywords=re.split(r"[;,]", fields.get("keywords") or fields.get("keyword") or ""),
         publication_types=re.split(r"[;|]", "; ".join(fields.get(name, "") for name in _TYPES)),
         source=source,
         record={"key": entry.key, "type": entry.entry_type}
         | {key: value for key, value in fields.items() if key not in _USED},
     )
-
-
-def _authors(names: str) -> list[str]:
-    """Return the names between ``and``; one in braces is a group's, whatever it holds."""
-    authors, depth, begun = list[str](), 0, 0
-    names = collapse_blanks(names)
-    for found in re.finditer(r"[{}]| and ", names):
-        if found.group() in "{}":
-            depth = max(0, depth + (1 if found.group() == "{" else -1))
-        elif not depth:
-            authors.append(names[begun : found.start()])
-            begun = found.end()
-    return [*authors, names[begun:]]

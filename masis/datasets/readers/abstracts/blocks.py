@@ -1,10 +1,10 @@
-"""The lines of a bibliographic text file, decoded, with leading blanks: they show what continues a field."""
+"""The records of a bibliographic text file: blocks of lines with leading blanks, which show what continues a field."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO
 
 from masis.datasets.readers.lines import read_raw_lines
 from masis.errors import InputError
@@ -17,49 +17,21 @@ MAX_RECORD_CHARACTERS = 8 * 1024 * 1024
 """A longer record has lost its end: what follows is read from the next one on."""
 
 
-class TextLine(NamedTuple):
-    """One line: its number from 1, its text without the line break, and what is wrong with it if anything is."""
-
-    number: int
-    text: str
-    problem: InputError | None = None
-
-
-def read_text_lines(stream: BinaryIO) -> Iterator[TextLine]:
-    """Yield every line, blank ones included. Raises InputError (without a file) for another format than text."""
-    for number, raw, _ in read_raw_lines(stream, max_bytes=MAX_LINE_BYTES):
-        if raw is None:
-            problem = f"is longer than {MAX_LINE_BYTES // 2**20} MiB"
-            yield TextLine(number, "", InputError(problem, cure="Break the line, or remove the record.", line=number))
-        else:
-            yield _decoded(number, raw.rstrip(b"\r\n"))
-
-
-def _decoded(number: int, raw: bytes) -> TextLine:
-    try:
-        return TextLine(number, raw.decode("utf-8"))
-    except UnicodeDecodeError as error:
-        problem = f"is not UTF-8: byte {error.start + 1} of the line is 0x{raw[error.start]:02X}"
-        cure = "Save the file as UTF-8, for example with: iconv -f WINDOWS-1252 -t UTF-8 FILE > NEW."
-        return TextLine(number, raw.decode("utf-8", "replace"), InputError(problem, cure=cure, line=number))
-
-
 class Block:
     """The lines of one record as they are gathered; what doesn't fit in memory or isn't text is its ``problem``."""
 
-    def __init__(self, number: int, first: TextLine) -> None:
-        self.number, self.line, self.ended = number, first.number, False
+    def __init__(self, number: int, line: int) -> None:
+        self.number, self.line, self.ended = number, line, False
         self.texts: list[str] = []
         self.problem: InputError | None = None
         self._characters = 0
-        self.add(first)
 
-    def add(self, line: TextLine) -> None:
+    def add(self, text: str, problem: InputError | None) -> None:
         """Add a line, unless the record has outgrown what a record may be."""
-        self.problem = self.problem or line.problem
-        self._characters += len(line.text)
+        self.problem = self.problem or problem
+        self._characters += len(text)
         if self._characters <= MAX_RECORD_CHARACTERS:
-            self.texts.append(line.text)
+            self.texts.append(text)
         elif self.texts:
             self.texts = []
             problem = f"is longer than {MAX_RECORD_CHARACTERS // 2**20} MiB"
@@ -95,20 +67,35 @@ def read_blocks(
     """
     block: Block | None = None
     number, strayed = 0, not stray
-    for line in read_text_lines(stream):
-        if begins.match(line.text):
+    for line, raw, _ in read_raw_lines(stream, max_bytes=MAX_LINE_BYTES):
+        text, problem = _decoded(line, raw)
+        if begins.match(text):
             if block is not None:
                 yield block
             number, strayed = number + 1, not stray
             block = Block(number, line)
-        elif block is not None:
-            block.add(line)
-            if ends is not None and ends.match(line.text):
+        if block is not None:
+            block.add(text, problem)
+            if ends is not None and ends.match(text):
                 block.ended = True
                 yield block
                 block = None
-        elif line.text.strip() and not strayed and (number or ends is None):
+        elif text.strip() and not strayed and (number or ends is None):
             strayed = True
-            yield InputError("stands outside of any record", cure=stray, line=line.number)
+            yield InputError("stands outside of any record", cure=stray, line=line)
     if block is not None:
         yield block
+
+
+def _decoded(line: int, raw: bytes | None) -> tuple[str, InputError | None]:
+    """Return the text of a line, and what is wrong with it if anything is."""
+    if raw is None:
+        problem, cure = f"is longer than {MAX_LINE_BYTES // 2**20} MiB", "Break the line, or remove the record."
+        return "", InputError(problem, cure=cure, line=line)
+    raw = raw.rstrip(b"\r\n")
+    try:
+        return raw.decode("utf-8"), None
+    except UnicodeDecodeError as error:
+        problem = f"is not UTF-8: byte {error.start + 1} of the line is 0x{raw[error.start]:02X}"
+        cure = "Save the file as UTF-8, for example with: iconv -f WINDOWS-1252 -t UTF-8 FILE > NEW."
+        return raw.decode("utf-8", "replace"), InputError(problem, cure=cure, line=line)
