@@ -5,7 +5,7 @@ CSV or Parquet, ``export`` puts them together and ``manifest`` says what was wri
 under a name, makes it again and compares two.
 """
 
-from masis.datasets.exports.export import DECIDED, Exported, Selection, Watcher, write_export, write_file
+from masis.datasets.exports.export import DECIDED, DECISIONS, Exported, Selection, Watcher, write_export, write_file
 from masis.datasets.exports.formats import FORMATS, Format
 from masis.datasets.exports.sinks import ENCODINGS
 from masis.datasets.exports.splits import SPLITS, Shares
@@ -13,6 +13,7 @@ from masis.datasets.exports.versions import Change, changes, freeze, rebuild
 
 __all__ = [
     "DECIDED",
+    "DECISIONS",
     "ENCODINGS",
     "FORMATS",
     "SPLITS",

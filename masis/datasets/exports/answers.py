@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -17,7 +17,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from masis.audit.citations.given import placed
-from masis.schema.audit import Citation, ClaimCheck, Sentence
+from masis.schema.audit import Citation, Sentence
 from masis.schema.case import Case, GivenCitation
 from masis.schema.reading import ANSWERING_ROLES, ASKING_ROLES
 from masis.schema.review import Decision, decided_about
@@ -47,6 +47,13 @@ _OF_ISSUE = {
     *("start", "end"),
 }
 """Fields of the audit that rows have, as they are stored."""
+
+_CHAT_ROLES = {
+    **dict.fromkeys(ANSWERING_ROLES, "assistant"),
+    **dict.fromkeys(ASKING_ROLES, "user"),
+    "system": "system",
+}
+"""Roles as chat formats name them, which have no others, such as a tool's."""
 
 _TRACE = ("langfuse_trace_id", "trace_id", "traceId")
 _SPAN = ("langfuse_observation_id", "observation_id", "observationId", "span_id")
@@ -150,7 +157,7 @@ class Judged:
     def asked(self) -> list[Row]:
         """The turns that lead to the answer: those of the conversation before the question, then the prompt."""
         turns = Case.model_validate(self.case).earlier_turns if self.case.get("messages") else ()
-        before = [{"role": role, "content": turn.text} for turn in turns if (role := _chat_role(turn.role))]
+        before = [{"role": _CHAT_ROLES[turn.role], "content": turn.text} for turn in turns if turn.role in _CHAT_ROLES]
         return [*before, {"role": "user", "content": self.prompt}]
 
     # who decided what
@@ -183,26 +190,44 @@ class Judged:
     def claims(self) -> list[Row]:
         """The machine's claims on the judged answer, with offsets into it."""
         machine = self.judgement.iteration
-        return [_claim(check, self.answer) for check in machine.claims] if machine else []
+        return [
+            {
+                "text": check.claim.text,
+                "statement": check.claim.statement or check.claim.text,
+                **place_of(self.answer, check.claim.text, check.claim.start, check.claim.end),
+                **check.model_dump(mode="json", include={"verdict", "support", "confidence", "sources"}),
+                "cited": list(check.claim.cited),
+                "judged_by": check.judged_by,
+            }
+            for check in (machine.claims if machine else ())
+        ]
 
     @cached_property
     def sentences(self) -> list[Row]:
         """The sentences of the judged answer, as the citation engine cut them."""
         machine = self.judgement.iteration
-        return [_row(each, self.answer, _OF_SENTENCE) for each in machine.citation_audit.sentences] if machine else []
+        return self._placed(machine.citation_audit.sentences if machine else (), _OF_SENTENCE)
 
     @cached_property
     def citations(self) -> list[Row]:
         """The references of the judged answer, each with its place."""
         machine = self.judgement.iteration
-        return [_row(each, self.answer, _OF_CITATION) for each in machine.citation_audit.citations] if machine else []
+        return self._placed(machine.citation_audit.citations if machine else (), _OF_CITATION)
+
+    def _placed(self, found: Iterable[Sentence | Citation], fields: set[str]) -> list[Row]:
+        """Return parts of the audit as they are stored, with their offsets into the answer at the end."""
+        return [
+            each.model_dump(mode="json", include=fields) | place_of(self.answer, each.text, each.start, each.end)
+            for each in found
+        ]
 
     @cached_property
     def issues(self) -> list[Row]:
         """What the audit found wrong with the judged answer; offsets are None for what has no place in it."""
-        machine = self.judgement.iteration
+        machine, answer = self.judgement.iteration, self.answer
         return [
-            each.model_dump(mode="json", include=_OF_ISSUE) | {"text": _cut(self.answer, each.start, each.end)}
+            each.model_dump(mode="json", include=_OF_ISSUE)
+            | {"text": None if answer is None or each.start is None else answer[each.start : each.end]}
             for each in (machine.issues if machine else ())
         ]
 
@@ -419,15 +444,6 @@ def external_id(case: dict[str, Any], names: Sequence[str]) -> str | None:
     return next((each for each in found if isinstance(each, str) and each), None)
 
 
-def _chat_role(role: str) -> str | None:
-    """The role as chat formats name it; None for one that they don't have, such as a tool's."""
-    if role in ANSWERING_ROLES:
-        return "assistant"
-    if role in ASKING_ROLES:
-        return "user"
-    return role if role == "system" else None
-
-
 def _region(row: Row, label: str, own: str = "") -> Row:
     place = {name: row[name] for name in ("start", "end", "text")}
     return {
@@ -437,24 +453,3 @@ def _region(row: Row, label: str, own: str = "") -> Row:
         "type": "labels",
         "value": {**place, "labels": [label]},
     }
-
-
-def _row(found: Sentence | Citation, answer: str | None, fields: set[str]) -> Row:
-    """Return a row of the audit as it is stored, with its offsets into the answer at the end."""
-    return found.model_dump(mode="json", include=fields) | place_of(answer, found.text, found.start, found.end)
-
-
-def _claim(check: ClaimCheck, answer: str | None) -> Row:
-    claim = check.claim
-    return {
-        "text": claim.text,
-        "statement": claim.statement or claim.text,
-        **place_of(answer, claim.text, claim.start, claim.end),
-        **check.model_dump(mode="json", include={"verdict", "support", "confidence", "sources"}),
-        "cited": list(claim.cited),
-        "judged_by": check.judged_by,
-    }
-
-
-def _cut(answer: str | None, start: int | None, end: int | None) -> str | None:
-    return None if answer is None or start is None or end is None else answer[start:end]

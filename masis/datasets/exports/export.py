@@ -18,7 +18,6 @@ from masis.datasets.exports.sinks import ENCODINGS, DigestStream, sink_for
 from masis.datasets.exports.splits import SPLITS, Shares, splits
 from masis.datasets.writers.files import STDIO, whole_file, whole_folder
 from masis.errors import InputError
-from masis.schema.base import Record
 from masis.schema.review import CaseState
 from masis.store import Store
 from masis.store.records import CaseFilter
@@ -33,15 +32,6 @@ VERSION = 1
 _LICENCE = ("licence", "license")
 
 
-class FileDigest(Record):
-    """One file of an export."""
-
-    name: str
-    rows: int
-    bytes: int
-    sha256: str
-
-
 class Tally:
     """Counts what goes into a manifest while rows are written."""
 
@@ -53,7 +43,6 @@ class Tally:
         self._balance: dict[str, Counter[str]] = {name: Counter() for name in form.balance}
         self._models: defaultdict[str, Counter[str]] = defaultdict(Counter)
         self._versions: defaultdict[str, Counter[str]] = defaultdict(Counter)
-        self._labels, self._choices = set[str](), set[str]()
 
     def leave_out(self, reason: str) -> None:
         """Count a case (or a reviewer's judgement on it) that gives no rows."""
@@ -65,10 +54,13 @@ class Tally:
         self._counts["states"][judged.outcome.state] += 1
         self._counts["licences"].update(licences(judged.case) or ["not noted"])
 
-    def judgement(self, judged: Judged, rows: int) -> None:
-        """Count who judged, with what, and how many rows that gives."""
-        self.rows += rows
-        self.splits[judged.split] += rows
+    def judgement(self, judged: Judged, rows: list[Row]) -> None:
+        """Count who judged, with what, and the rows that this gives, with the values that the format's balance counts.
+
+        The labels and choices of tasks for Label Studio are what its labelling interface has to offer.
+        """
+        self.rows += len(rows)
+        self.splits[judged.split] += len(rows)
         if judged.reviewer is not None:
             self._counts["reviewers"][judged.reviewer] += 1
         if (run := judged.judgement.run) is not None:
@@ -76,17 +68,13 @@ class Tally:
                 self._models[role][model] += 1
             for name in ("app", "rubric", "offline_rules"):
                 self._versions[name][str(run.versions.get(name))] += 1
-
-    def row(self, row: Row) -> None:
-        """Count the values of the fields that the format's balance is about."""
         for name, counter in self._balance.items():
-            counter["none" if row[name] is None else str(row[name])] += 1
-        if self._format.name == "label-studio":
-            for region in (each for annotation in row["annotations"] for each in annotation["result"]):
-                self._labels.update(region["value"].get("labels", ()))
-                self._choices.update(region["value"].get("choices", ()))
+            counter.update("none" if row[name] is None else str(row[name]) for row in rows)
+        for region in (each for row in rows for made in row.get("annotations", ()) for each in made["result"]):
+            for name in ("labels", "choices"):
+                self._counts[name].update(region["value"].get(name, ()))
 
-    def manifest(self, selection: dict[str, Any], encoding: str, files: list[FileDigest]) -> dict[str, Any]:
+    def manifest(self, selection: dict[str, Any], encoding: str, files: list[dict[str, Any]]) -> dict[str, Any]:
         """Return the manifest."""
         made: dict[str, Any] = {
             "manifest": "masis-export",
@@ -109,10 +97,10 @@ class Tally:
                 "audited_with": {name: _sorted(counter) for name, counter in sorted(self._versions.items())},
             },
             "licences": _sorted(self._counts["licences"]),
-            "files": [each.model_dump() for each in files],
+            "files": files,
         }
         if self._format.name == "label-studio":
-            made["labelling_interface"] = labelling_interface(self._labels, self._choices)
+            made["labelling_interface"] = labelling_interface(self._counts["labels"], self._counts["choices"])
         return made
 
 
@@ -131,9 +119,6 @@ def _sorted(counter: Counter[str]) -> dict[str, int]:
 DECIDED: tuple[CaseState, ...] = ("approved", "overridden", "rejected", "escalated")
 """The states in which a person has decided: what is exported unless states are named."""
 
-_NOT_OF_SELECTION = {"order", "seed", "page", "size"}
-
-
 Sided = tuple[CaseOutcome, str]
 """A case with the side of the split on which its question stands."""
 
@@ -148,13 +133,17 @@ class Selection:
 
     def described(self) -> dict[str, Any]:
         """Return the selection as the manifest has it: what narrows it, and the shares."""
-        words = self.cases.model_dump(mode="json", exclude=_NOT_OF_SELECTION, exclude_defaults=True)
+        words = self.cases.model_dump(mode="json", exclude={"order", "seed", "page", "size"}, exclude_defaults=True)
         return {"filter": words, "split": self.split, "shares": self.shares._asdict()}
 
     def outcomes(self, store: Store) -> Iterator[Sided]:
         """Yield every case that matches with its side of the split; those of another side than wanted too."""
         sides = splits(store.outcomes.queries(self.cases), self.shares)
         yield from zip(store.outcomes.iterate(self.cases), sides, strict=True)
+
+
+DECISIONS = Selection()
+"""Every case that a person decided, on all sides."""
 
 
 class Exported(NamedTuple):
@@ -167,29 +156,26 @@ class Exported(NamedTuple):
 Write = Callable[[Judged, dict[str, Any]], None]
 
 
-class Watcher:
-    """Follows an export; this one only passes on how many cases were read."""
+class Watcher(NamedTuple):
+    """Follows an export: how many cases were read, each case that gave rows with its side, the manifest at the end.
 
-    def __init__(self, on_case: Callable[[int], None] | None = None) -> None:
-        self.on_case = on_case or (lambda done: None)
+    ``on_end`` returns the manifest as it is to be written; raising leaves a file or folder as it was.
+    """
 
-    def on_outcome(self, outcome: CaseOutcome, side: str, rows: int) -> None:
-        """Receive each case of the data set with the number of its rows."""
-
-    def on_end(self, manifest: dict[str, Any]) -> dict[str, Any]:
-        """Return the manifest as it is to be written; raising leaves a file or folder as it was."""
-        return manifest
+    on_case: Callable[[int], None] | None = None
+    on_rows: Callable[[CaseOutcome, str], None] | None = None
+    on_end: Callable[[dict[str, Any]], dict[str, Any]] = lambda manifest: manifest
 
 
 def write_export(
     store: Store,
     out: BinaryIO,
     form: str,
-    selection: Selection | None = None,
+    selection: Selection = DECISIONS,
     *,
     encoding: str = "jsonl",
     name: str = "-",
-    watcher: Watcher | None = None,
+    watcher: Watcher = Watcher(),  # noqa: B008 (a tuple)
 ) -> Exported:
     """Write one export to a stream, as it is read.
 
@@ -211,7 +197,6 @@ def write_export(
         raise InputError("is a folder, not one file", cure="Name a folder with --out.", field="hf")
     stream = DigestStream(out)
     sink = sink_for(how, stream, chosen.columns_in(how))
-    selection, watcher = selection or Selection(), watcher or Watcher()
 
     def write(judged: Judged, row: dict[str, Any]) -> None:
         sink.write(chosen.table_row(judged, row) if how in ("csv", "parquet") else row)
@@ -219,31 +204,25 @@ def write_export(
     tally = _write(store, chosen, selection, write, watcher)
     sink.close()
     out.flush()
-    files = [FileDigest(name=name, rows=tally.rows, bytes=stream.size, sha256=stream.sha256)]
+    files = [stream.described(name, tally.rows)]
     return Exported(tally.rows, watcher.on_end(tally.manifest(selection.described(), how, files)))
 
 
-def write_folder(
-    store: Store, folder: Path, selection: Selection | None = None, *, watcher: Watcher | None = None
-) -> Exported:
+def _write_folder(store: Store, folder: Path, selection: Selection, watcher: Watcher) -> Exported:
     """Write the format ``hf``: ``data/SPLIT.jsonl``, a card and the manifest, the folder whole or not at all.
 
     Raises InputError where the folder holds something that is no export of ours.
     """
-    chosen, selection, watcher = FORMATS["hf"], selection or Selection(), watcher or Watcher()
     with whole_folder(folder, MANIFEST) as made:
         (made / "data").mkdir()
         with contextlib.ExitStack() as files:
             opened = {side: files.enter_context((made / "data" / f"{side}.jsonl").open("wb")) for side in SPLITS}
             streams = {side: DigestStream(stream) for side, stream in opened.items()}
             sinks = {side: sink_for("jsonl", stream, ()) for side, stream in streams.items()}
-            tally = _write(store, chosen, selection, lambda judged, row: sinks[judged.split].write(row), watcher)
+            tally = _write(store, FORMATS["hf"], selection, lambda judged, row: sinks[judged.split].write(row), watcher)
             for sink in sinks.values():
                 sink.close()
-        digests = [
-            FileDigest(name=f"data/{side}.jsonl", rows=tally.splits[side], bytes=each.size, sha256=each.sha256)
-            for side, each in streams.items()
-        ]
+        digests = [each.described(f"data/{side}.jsonl", tally.splits[side]) for side, each in streams.items()]
         manifest = watcher.on_end(tally.manifest(selection.described(), "jsonl", digests))
         (made / MANIFEST).write_bytes(manifest_bytes(manifest))
         (made / "README.md").write_text(_card(manifest), encoding="utf-8")
@@ -257,10 +236,10 @@ def write_file(
     store: Store,
     path: Path,
     form: str,
-    selection: Selection | None = None,
+    selection: Selection = DECISIONS,
     *,
     encoding: str = "jsonl",
-    watcher: Watcher | None = None,
+    watcher: Watcher = Watcher(),  # noqa: B008 (a tuple)
 ) -> Exported:
     """Write an export to a file, whole or not at all, and its manifest beside it as ``NAME.manifest.json``.
 
@@ -271,18 +250,13 @@ def write_file(
     if path == STDIO:
         return write_export(store, sys.stdout.buffer, form, selection, encoding=encoding, watcher=watcher)
     if form == "hf":
-        return write_folder(store, path, selection, watcher=watcher)
+        return _write_folder(store, path, selection, watcher)
     with whole_file(path) as stream:
         written = write_export(store, stream, form, selection, encoding=encoding, name=path.name, watcher=watcher)
     if path.is_file():
-        with whole_file(manifest_path(path)) as stream:
+        with whole_file(path.with_name(f"{path.name}.manifest.json")) as stream:
             stream.write(manifest_bytes(written.manifest))
     return written
-
-
-def manifest_path(path: Path) -> Path:
-    """Return where the manifest of an exported file stands."""
-    return path.with_name(f"{path.name}.manifest.json")
 
 
 def manifest_bytes(manifest: dict[str, Any]) -> bytes:
@@ -310,12 +284,13 @@ def _write(store: Store, form: Format, selection: Selection, write: Write, watch
     tally = Tally(form)
     with store.database.reading():  # the sides of the questions and the cases are of one moment
         for number, (outcome, side) in enumerate(selection.outcomes(store)):
-            if number % 100 == 0:
+            if watcher.on_case and number % 100 == 0:
                 watcher.on_case(number)
             if selection.split in (None, side):
                 rows = tally.rows
                 _write_case(outcome, side, form, tally, write)
-                watcher.on_outcome(outcome, side, tally.rows - rows)
+                if watcher.on_rows and tally.rows > rows:
+                    watcher.on_rows(outcome, side)
     return tally
 
 
@@ -325,8 +300,11 @@ def _write_case(outcome: CaseOutcome, side: str, form: Format, tally: Tally, wri
         return
     judged: list[Judged] = []
     judged += (Judged(outcome, judgement, side, judged) for judgement in outcome.judgements)
+    persons = [each for each in judged if each.reviewer is not None]
+    # Each person's judgement, or the machine's alone where nobody decided; else the one that the state follows from.
+    of_reviewers = form.of == "reviewer"
     counted = False
-    for each in _asked(form, judged):
+    for each in (persons or judged) if of_reviewers else [each for each in judged if each.judgement.in_force]:
         rows = form.rows(each)
         if isinstance(rows, str):
             tally.leave_out(rows)
@@ -334,21 +312,11 @@ def _write_case(outcome: CaseOutcome, side: str, form: Format, tally: Tally, wri
         if not counted:
             tally.case(each)
             counted = True
-        tally.judgement(each, len(rows))
+        tally.judgement(each, rows)
         for row in rows:
-            tally.row(row)
             write(each, row)
     if not judged:
         tally.leave_out("not audited")
-
-
-def _asked(form: Format, judged: list[Judged]) -> list[Judged]:
-    """Which judgements a format is asked about: each person's, or the one that the case's state follows from.
-
-    The machine's alone counts as one where nobody decided.
-    """
-    persons = [each for each in judged if each.reviewer is not None]
-    return (persons or judged) if form.of == "reviewer" else [each for each in judged if each.judgement.in_force]
 
 
 def _card(manifest: dict[str, Any]) -> str:

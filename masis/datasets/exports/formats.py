@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable
-from functools import cache
 from importlib import resources
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 from xml.sax.saxutils import quoteattr
 
 import jmespath
@@ -56,38 +55,27 @@ class Format(Record):
             if not judged.get(field):
                 return reason
         if self.row:
-            return [_compiled(self.row).search(judged)]
+            return [jmespath.search(self.row, judged)]
         found: list[Row] = judged.get(self.each)
         if not self.columns:
             return found
         about = {name: judged.get(name) for name in _ABOUT}
-        return [
-            {**about, **{name: _cell(row[name]) for name in self.columns}, "answer": judged.answer} for row in found
-        ]
+        rows = ({name: row[name] for name in self.columns} for row in found)
+        flat = (
+            {name: " ".join(cell) if isinstance(cell, list) else cell for name, cell in row.items()} for row in rows
+        )
+        return [{**about, **row, "answer": judged.answer} for row in flat]
 
     def table_row(self, judged: Judged, row: Row) -> Row:
         """Return a row as one of its table; where it isn't flat, ``record`` holds it whole, as JSON."""
         if self.columns:
             return row
-        cells = {name: _compiled(path).search(judged) for name, path in self.table.items()}
+        cells = {name: jmespath.search(path, judged) for name, path in self.table.items()}
         return {**cells, "record": to_json(row).decode()}
 
 
-@cache
-def _compiled(path: str) -> Any:
-    return jmespath.compile(path)
-
-
-def _cell(value: Any) -> Any:
-    return " ".join(value) if isinstance(value, list) else value
-
-
-def _formats() -> dict[str, Format]:
-    text = (resources.files("masis.datasets.exports") / "formats.toml").read_text(encoding="utf-8")
-    return {name: Format(name=name, **fields) for name, fields in tomllib.loads(text).items()}
-
-
-FORMATS = _formats()
+_TEXT = (resources.files("masis.datasets.exports") / "formats.toml").read_text(encoding="utf-8")
+FORMATS = {name: Format(name=name, **fields) for name, fields in tomllib.loads(_TEXT).items()}
 """Every format by its name."""
 
 _CORRECTIONS = (

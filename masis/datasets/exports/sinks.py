@@ -29,7 +29,7 @@ class DigestStream(io.RawIOBase):
 
     def __init__(self, out: BinaryIO) -> None:
         super().__init__()
-        self._out, self._digest, self.size = out, hashlib.sha256(), 0
+        self._out, self._digest, self._size = out, hashlib.sha256(), 0
 
     def writable(self) -> bool:
         """Return True."""
@@ -40,13 +40,12 @@ class DigestStream(io.RawIOBase):
         raw = bytes(content)
         self._out.write(raw)
         self._digest.update(raw)
-        self.size += len(raw)
+        self._size += len(raw)
         return len(raw)
 
-    @property
-    def sha256(self) -> str:
-        """The digest of everything written."""
-        return self._digest.hexdigest()
+    def described(self, name: str, rows: int) -> dict[str, Any]:
+        """Return what a manifest says of the file of this name: its rows, its size, the digest of all its bytes."""
+        return {"name": name, "rows": rows, "bytes": self._size, "sha256": self._digest.hexdigest()}
 
 
 class Sink:
@@ -69,8 +68,6 @@ class Sink:
 
 
 class _Csv(Sink):
-    """Cells that a spreadsheet would run get an apostrophe before them; ``unescaped_cell`` takes it away again."""
-
     def __init__(self, out: DigestStream, columns: Sequence[str]) -> None:
         super().__init__(out)
         self._text = io.TextIOWrapper(cast("BinaryIO", out), "utf-8", newline="")
@@ -78,7 +75,9 @@ class _Csv(Sink):
         self._rows.writeheader()
 
     def write(self, row: dict[str, Any]) -> None:
-        self._rows.writerow({name: escaped_cell(cell) if isinstance(cell, str) else cell for name, cell in row.items()})
+        self._rows.writerow(
+            {name: escape_formula(cell) if isinstance(cell, str) else cell for name, cell in row.items()}
+        )
 
     def close(self) -> None:
         self._text.detach()
@@ -115,20 +114,3 @@ def sink_for(encoding: str, out: DigestStream, columns: Sequence[str]) -> Sink:
     if encoding == "csv":
         return _Csv(out, columns)
     return _Parquet(out, columns) if encoding == "parquet" else Sink(out, as_list=encoding == "json")
-
-
-def escaped_cell(text: str) -> str:
-    """Return a cell that no spreadsheet runs, in a way that can be undone."""
-    return f"'{text}" if _runs(text) else text
-
-
-def unescaped_cell(text: str) -> str:
-    """Return the text of a cell that ``escaped_cell`` made."""
-    return text[1:] if text.startswith("'") and _runs(text[1:]) else text
-
-
-def _runs(text: str) -> bool:
-    if text[:1].isalnum():  # most cells: no more to look at
-        return False
-    bare = text.lstrip("' \t\r\n")
-    return escape_formula(bare) != bare

@@ -5,11 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections.abc import Iterable
 from typing import BinaryIO
 
 from masis.schema.case import Case
 from masis.schema.run import Run
+
+_RUNS = re.compile(r"[\s']*[=+\-@＝＋－＠]")
 
 
 def write_run(run: Run, out: BinaryIO) -> None:
@@ -29,8 +32,11 @@ def write_line(text: str, out: BinaryIO) -> None:
 
 
 def escape_formula(text: str) -> str:
-    """Return a cell that no spreadsheet runs: what begins like a formula gets an apostrophe before it."""
-    return f"'{text}" if text.lstrip().startswith(("=", "+", "-", "@", "＝", "＋", "－", "＠")) else text
+    """Return a cell that no spreadsheet runs: what begins like a formula gets an apostrophe before it.
+
+    It can be undone, since a cell that had one before its formula gets a second.
+    """
+    return f"'{text}" if _RUNS.match(text) else text
 
 
 def csv_line(cells: Iterable[str]) -> bytes:

@@ -63,7 +63,7 @@ def read_fields(data: dict[str, Any], source: str) -> Abstract:
         fields["year"] = year_of(str(given))
         if fields["year"] is None and given:  # "in press": the record is kept all the same
             fields["year_as_given"] = given
-    known = {name: str(fields.get(name) or "") for name in ("title", "text", "doi", "pmid", "year")}
+    known: dict[str, Any] = {name: str(fields.get(name) or "") for name in ("title", "text", "doi", "pmid", "year")}
     stated = {key: value for key, value in fields.items() if value not in (None, "")}
     return validate_abstract({"id": abstract_of(**known).id, "source": source} | stated)
 

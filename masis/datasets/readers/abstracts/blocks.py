@@ -34,8 +34,9 @@ class Block:
             self.texts.append(text)
         elif self.texts:
             self.texts = []
-            problem = f"is longer than {MAX_RECORD_CHARACTERS // 2**20} MiB"
-            self.problem = InputError(problem, cure="Look for the end of the record that is missing.", line=self.line)
+            cure = "Look for the end of the record that is missing."
+            too_long = f"is longer than {MAX_RECORD_CHARACTERS // 2**20} MiB"
+            self.problem = InputError(too_long, cure=cure, line=self.line)
 
     def placed(self, error: InputError) -> InputError:
         """Return an error with the place of the record."""
