@@ -62,16 +62,6 @@ class ClaimLabelPaths(Record):
     note: Paths = ()
 
 
-class CitationPaths(Record):
-    """Where citations with offsets into the answer lie."""
-
-    items: Paths
-    start: Paths = ("start",)
-    end: Paths = ("end",)
-    evidence_id: Paths = ("evidence_id",)
-    quote: Paths = ("quote",)
-
-
 class Join(Record):
     """A second file beside the first; its row with the same ``key`` stands under ``name`` in the first one's."""
 
@@ -91,8 +81,9 @@ class Profile(Record):
     """One tool's file as cases. ``required`` are paths that must give something; by them a file is recognised.
 
     ``whole`` leads to a whole case in the workbench's own format, which is taken as it is. ``evidence_ids`` and
-    ``evidence_sources`` are the ids and sources of an evidence that is plain texts, in the same order. ``drafted`` says
-    that answers are absent on purpose: an audit drafts them.
+    ``evidence_sources`` are the ids and sources of an evidence that is plain texts, in the same order. ``citations``
+    are objects with ``start`` and ``end`` in the answer, ``evidence_id`` and perhaps a ``quote``. ``drafted`` says that
+    answers are absent on purpose: an audit drafts them.
     """
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]*$")
@@ -112,7 +103,7 @@ class Profile(Record):
     messages: Paths = ()
     whole: Paths = ()
     chunk: EvidencePaths = EvidencePaths()
-    citations: CitationPaths | None = None
+    citations: Paths = ()
     labels: ClaimLabelPaths | None = None
     external: dict[str, Paths] = Field(default_factory=dict)
     reply: Paths = ()
