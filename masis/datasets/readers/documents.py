@@ -13,6 +13,7 @@ import zipfile
 from typing import Any
 from xml.parsers.expat import ExpatError
 
+from masis.datasets.readers.lines import not_utf8
 from masis.datasets.readers.plain_text import Found, read_plain
 from masis.errors import InputError, MissingExtra
 
@@ -105,7 +106,7 @@ def _markdown(content: bytes, suffix: str) -> str:
     try:
         text = content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError as error:
-        raise InputError("is not UTF-8", cure="Save it as UTF-8: iconv -f WINDOWS-1252 -t UTF-8 FILE > NEW.") from error
+        raise not_utf8(error) from error
     return text if suffix in ("md", "markdown") else _of_html(text)
 
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import count
 from typing import Any, Literal, NamedTuple
 
-from masis.datasets.readers.lines import refuse_other_formats
+from masis.datasets.readers.lines import not_utf8, refuse_other_formats
 from masis.datasets.readers.plain_text import NAME_SHOWN, Found, read_plain
 from masis.datasets.readers.strict_json import parse_object
 from masis.datasets.rows import Row, read_rows
@@ -64,10 +64,7 @@ def text_of(content: bytes, name: str) -> str:
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise InputError(
-            f"is not UTF-8 (byte 0x{content[error.start]:02X})", cure="Save the file as UTF-8.", file=name, line=line
-        ) from error
+        raise not_utf8(error, content.count(b"\n", 0, error.start) + 1).at(file=name) from error
 
 
 def written(chunks: Sequence[Evidence]) -> str:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import BinaryIO
 
-from masis.datasets.readers.lines import read_raw_lines
+from masis.datasets.readers.lines import not_utf8, read_raw_lines
 from masis.errors import InputError
 from masis.schema.screening import Abstract
 
@@ -97,6 +97,4 @@ def _decoded(line: int, raw: bytes | None) -> tuple[str, InputError | None]:
     try:
         return raw.decode("utf-8"), None
     except UnicodeDecodeError as error:
-        problem = f"is not UTF-8: byte {error.start + 1} of the line is 0x{raw[error.start]:02X}"
-        cure = "Save the file as UTF-8, for example with: iconv -f WINDOWS-1252 -t UTF-8 FILE > NEW."
-        return raw.decode("utf-8", "replace"), InputError(problem, cure=cure, line=line)
+        return raw.decode("utf-8", "replace"), not_utf8(error, line, of_line=True)
