@@ -96,16 +96,8 @@ def file_schema() -> Any:
     """Return the pyarrow schema of a file: ``COLUMNS``, with the version as metadata."""
     import pyarrow
 
-    types = {
-        "string": pyarrow.string(),
-        "list<string>": pyarrow.list_(pyarrow.string()),
-        "bool": pyarrow.bool_(),
-        "int32": pyarrow.int32(),
-        "int64": pyarrow.int64(),
-        "double": pyarrow.float64(),
-        "timestamp": pyarrow.timestamp("us", tz="UTC"),
-    }
-    fields = [pyarrow.field(column.name, types[column.type]) for column in COLUMNS]
+    own = {"list<string>": pyarrow.list_(pyarrow.string()), "timestamp": pyarrow.timestamp("us", tz="UTC")}
+    fields = [(column.name, own.get(column.type) or pyarrow.type_for_alias(column.type)) for column in COLUMNS]
     return pyarrow.schema(fields, metadata={"masis_lake": VERSION})
 
 
@@ -193,12 +185,9 @@ def open_lake(place: str) -> Any:
     from pyarrow import dataset
 
     files, folder = filesystem_of(place)
-    folders = [f"{folder}/outcome={outcome}" for outcome in OUTCOMES]
-    found = [each for each in folders if _is_folder(files, each)]
-    if not found:
-        raise InputError(
-            "is no folder of audited cases", cure="Name what 'masis audit --engine ray --out' wrote.", file=place
-        )
+    if not (found := _outcome_folders(files, folder)):
+        cure = "Name what 'masis audit --engine ray --out' wrote."
+        raise InputError("is no folder of audited cases", cure=cure, file=place)
     partitioning = dataset.partitioning(pyarrow.schema([("outcome", pyarrow.string())]), flavor="hive")
     return dataset.dataset(
         [path for each in found for path in _parquet_files(files, each)],
@@ -212,8 +201,7 @@ def open_lake(place: str) -> Any:
 
 def is_lake(place: str) -> bool:
     """Return whether a folder, or an address that fsspec reads, holds audited cases by outcome."""
-    files, folder = filesystem_of(place)
-    return any(_is_folder(files, f"{folder}/outcome={outcome}") for outcome in OUTCOMES)
+    return bool(_outcome_folders(*filesystem_of(place)))
 
 
 def filesystem_of(place: str) -> tuple[Any, str]:
@@ -248,10 +236,11 @@ def _parquet_files(files: Any, folder: str) -> list[str]:
     return sorted(path for name, path in names if name.endswith(".parquet") and not name.startswith(("_", ".")))
 
 
-def _is_folder(files: Any, path: str) -> bool:
+def _outcome_folders(files: Any, folder: str) -> list[str]:
     from pyarrow import fs
 
-    return bool(files.get_file_info(path).type == fs.FileType.Directory)
+    found = files.get_file_info([f"{folder}/outcome={outcome}" for outcome in OUTCOMES])
+    return [each.path for each in found if each.type == fs.FileType.Directory]
 
 
 def _of_case(case: Case, origin: Origin) -> dict[str, Any]:
@@ -310,16 +299,14 @@ def repeated_ids(place: str, named: int = NAMED) -> Repeats:
 
     Raises InputError where ``place``, a folder or an address that fsspec reads, is no lake.
     """
-    from pyarrow import compute, dataset
+    from pyarrow import dataset
 
     lake = open_lake(place)
-    counts = lake.to_table(columns=["case_id"]).group_by("case_id").aggregate([("case_id", "count")])
-    twice = sorted(counts.filter(compute.field("case_id_count") > 1)["case_id"].to_pylist())
+    counts = lake.to_table(columns=["case_id"]).to_pandas()["case_id"].value_counts()
+    twice = sorted(counts.index[counts > 1])
     if not twice:
         return Repeats(0, ())
-    wanted = dataset.field("case_id").isin(twice[:named])
-    found = lake.to_table(columns=["case_id", "source", "source_offset", "source_row"], filter=wanted).to_pylist()
-    rows: dict[str, list[tuple[str, int, int]]] = {name: [] for name in twice[:named]}
-    for row in found:
-        rows[row["case_id"]].append((row["source"], row["source_offset"], row["source_row"]))
-    return Repeats(len(twice), tuple(Repeat(name, tuple(sorted(places))) for name, places in rows.items()))
+    shown, of_shown = twice[:named], dataset.field("case_id").isin(twice[:named])
+    columns = ["case_id", "source", "source_offset", "source_row"]
+    found = sorted(tuple(row.values()) for row in lake.to_table(columns=columns, filter=of_shown).to_pylist())
+    return Repeats(len(twice), tuple(Repeat(name, tuple(row[1:] for row in found if row[0] == name)) for name in shown))
