@@ -126,7 +126,8 @@ def _groups(bands: npt.NDArray[np.uint64], bits: npt.NDArray[np.uint8]) -> list[
             near = (bits[ones] == bits[others]).mean(axis=1) >= _NEAR
             pairs.append(np.stack((ones[near], others[near])))
         ones, others = np.concatenate(pairs, axis=1)
-        joined = coo_array((np.ones(len(ones), dtype=bool), (ones, others)), shape=(len(bands), len(bands)))
+        edges = np.ones(len(ones), dtype=bool)
+        joined = coo_array((edges, (ones, others)), shape=(len(bands),) * 2)  # type: ignore[no-untyped-call]
         _, label = connected_components(joined, directed=False)
         _, first = np.unique(label, return_index=True)
         group = first[label]
