@@ -24,6 +24,8 @@ _HEADING = re.compile(r"^#{1,6}[ \t]+(\S.*?)[ \t#]*$|^(\S.*)\n(?:=+|-{3,})[ \t]*
 _NOTE = re.compile(r"^\[\^([^\]\s]{1,100})\]:[ \t]*(.*(?:\n+(?:[ ]{2,}|\t).*)*)", re.MULTILINE)
 _DAMAGED = (KeyError, ValueError, OSError, AttributeError, IndexError, TypeError, zipfile.BadZipFile, ExpatError)
 """What mammoth raises on what is no Word document inside."""
+_NOTED = ("li", "p", "div", "aside", "dd", "td")
+"""Elements of HTML that hold a footnote."""
 _ADDRESS = re.compile(r"https?://[^\s<>)\]]{1,2000}")
 _SECTIONS = {
     "query": "question query prompt",
@@ -44,8 +46,7 @@ def read_document(content: bytes, name: str) -> dict[str, Any]:
     stem, _, suffix = name.rpartition(".")
     text = _markdown(content, suffix.lower())
     if len(text) > MOST_CHARACTERS:
-        cure = "Give one answer with its sources."
-        raise InputError(f"is longer than {MOST_CHARACTERS:,} characters", cure=cure)
+        raise InputError(f"is longer than {MOST_CHARACTERS:,} characters", cure="Give one answer with its sources.")
     row: dict[str, Any] = {"id": stem[:500]}
     if front := _FRONT_MATTER.match(text):
         pairs = (line.partition(":") for line in front[1].split("\n") if ":" in line)
@@ -140,11 +141,7 @@ def _of_html(html: str) -> str:
     for link in soup.select("a[href^='#']"):
         anchor = str(link["href"])[1:]
         target = soup.find(id=anchor) if anchor else None
-        if (
-            target is not None
-            and target.name in ("li", "p", "div", "aside", "dd", "td")
-            and link not in target.descendants
-        ):
+        if target is not None and target.name in _NOTED and link not in target.descendants:
             label = link.get_text().strip(" []()\n") or str(len(notes) + 1)
             label, _ = notes.setdefault(anchor, (re.sub(r"\s+", "-", label), target))
             (link.find_parent("sup") or link).replace_with(f"[^{label}]")

@@ -39,8 +39,8 @@ def escape_formula(text: str) -> str:
     return f"'{text}" if _RUNS.match(text) else text
 
 
-def csv_line(cells: Iterable[str]) -> bytes:
-    """Return the cells as one line of CSV."""
+def csv_line(cells: Iterable[object]) -> bytes:
+    """Return values as one line of CSV, each as a cell that no spreadsheet runs; None is empty."""
     line = io.StringIO()
-    csv.writer(line).writerow(cells)
+    csv.writer(line).writerow("" if cell is None else escape_formula(str(cell)) for cell in cells)
     return line.getvalue().encode()
