@@ -41,8 +41,7 @@ from masis.cli.output import (
     table,
 )
 from masis.datasets.mapping import MappedRow, read_any
-from masis.datasets.writers import write_run
-from masis.datasets.writers.lines import escape_formula
+from masis.datasets.writers.lines import escape_formula, write_line
 from masis.errors import InputError, MasisError
 from masis.llm.estimates import Estimate
 from masis.schema.calls import REPLAY
@@ -347,7 +346,7 @@ class _AuditJob:
     def _write(self, run: Run, write: BinaryIO) -> None:
         """Write a run as JSON, or its issues as rows of a table where the file is to be CSV."""
         if self.out is None or self.out.suffix.lower() != ".csv":
-            write_run(run, write)
+            write_line(run.model_dump_json(), write)
             return
         from masis.views.tables import runs_to_pandas  # here: it loads pandas, which the command does without
 

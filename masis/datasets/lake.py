@@ -15,6 +15,7 @@ from typing import Any, BinaryIO, Literal, NamedTuple, TypedDict, cast, get_args
 
 from masis.audit import run_metrics
 from masis.audit.acceptance import fault_probability
+from masis.datasets.writers.lines import case_line
 from masis.errors import InputError
 from masis.schema.case import Case
 from masis.schema.run import MUST_LOOK, Iteration, Run
@@ -250,7 +251,7 @@ def _of_case(case: Case, origin: Origin) -> dict[str, Any]:
         "digest": case.digest(),
         "dataset": dataset if isinstance(dataset, str) else None,
         **origin,
-        "case_json": json.dumps(case.to_json_dict(), ensure_ascii=False, separators=(", ", ": ")),
+        "case_json": case_line(case),
     }
 
 

@@ -1,4 +1,4 @@
-"""Writes runs and cases as JSON Lines (UTF-8, whole lines only), and cells of CSV."""
+"""Lines of JSON (UTF-8, whole lines only) and of CSV."""
 
 from __future__ import annotations
 
@@ -10,19 +10,13 @@ from collections.abc import Iterable
 from typing import BinaryIO
 
 from masis.schema.case import Case
-from masis.schema.run import Run
 
 _RUNS = re.compile(r"[\s']*[=+\-@＝＋－＠]")
 
 
-def write_run(run: Run, out: BinaryIO) -> None:
-    """Write one run as its model dumps it, a line of RUNS.jsonl."""
-    write_line(run.model_dump_json(), out)
-
-
-def write_case(case: Case, out: BinaryIO) -> None:
-    """Write one case unchanged: reading the line again gives an equal case."""
-    write_line(json.dumps(case.to_json_dict(), ensure_ascii=False, separators=(", ", ": ")), out)
+def case_line(case: Case) -> str:
+    """Return one case unchanged as a line of JSON: reading it again gives an equal case."""
+    return json.dumps(case.to_json_dict(), ensure_ascii=False, separators=(", ", ": "))
 
 
 def write_line(text: str, out: BinaryIO) -> None:
