@@ -152,12 +152,7 @@ def audited_row(case: Case, run: Run, origin: Origin, *, tries: int = 1) -> dict
 def failed_row(found: Case | str | None, error: str, origin: Origin, *, tries: int = 1) -> dict[str, Any]:
     """Return the row of a case that could not be audited, or of a row of the input that holds no case.
 
-    Args:
-        found: The case; else the row as it was read, None where nothing of it can be shown.
-        error: What happened.
-        origin: Where it came from.
-        tries: How often its audit was begun; 0 where it was no case.
-
+    ``found`` is then the row as it was read, None where nothing of it can be shown, and ``tries`` 0.
     """
     about = _of_case(found, origin) if isinstance(found, Case) else {**origin, "case_json": found}
     return {**about, "outcome": "failed", "error": error, "tries": tries}
@@ -175,12 +170,8 @@ def write_file(rows: Iterable[Mapping[str, Any]], stream: BinaryIO) -> None:
 def open_lake(place: str) -> Any:
     """Return a lake as a ``pyarrow.dataset.Dataset`` with the columns of ``lake_schema``.
 
-    Args:
-        place: A folder, or an address that fsspec reads (``s3://bucket/folder``).
-
-    Raises:
-        InputError: There is no lake.
-
+    Its place is a folder, or an address that fsspec reads (``s3://bucket/folder``). Raises InputError where there is
+    none.
     """
     import pyarrow
     from pyarrow import dataset

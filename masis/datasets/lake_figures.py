@@ -40,16 +40,9 @@ class LakeFigures(NamedTuple):
 
 
 def lake_figures(place: str, wanted: MeasureFilter, period: Period) -> LakeFigures:
-    """Return the figures of a lake. A row that failed has no time and no models: filters by these leave it out.
+    """Return the figures of a lake, which is a folder or an address that fsspec reads.
 
-    Args:
-        place: A folder, or an address that fsspec reads.
-        wanted: Which rows.
-        period: What rates are given for.
-
-    Raises:
-        InputError: There is no lake.
-
+    A row that failed has no time and no models: filters by these leave it out. Raises InputError where there is none.
     """
     outcomes, sums = Counter[str](), dict[tuple[str, str | None], Sums]()
     values: dict[Measure, list[NDArray[np.float64]]] = {measure: [] for measure in _SPREADS}

@@ -88,16 +88,10 @@ def _too_much() -> InputError:
 
 
 def read_rows(source: Path | BinaryIO, rows_at: tuple[str, ...] = (), *, name: str | None = None) -> Iterator[Row]:
-    """Yield the rows of a file, of the files in a folder or an archive, or of a stream of bytes.
+    """Yield the rows of a file, of the files in a folder or an archive, or of a stream of bytes, which is not packed.
 
-    Args:
-        source: The file, folder or stream; a packed one has to be a file.
-        rows_at: The paths to the list of rows in one JSON object.
-        name: The file's name where the path is another, such as that of an upload.
-
-    Raises:
-        InputError: It can't be opened, unpacked or read.
-
+    ``rows_at`` are the paths to the list of rows in one JSON object, ``name`` is the file's where the path is another,
+    such as that of an upload. Raises InputError where it can't be opened, unpacked or read.
     """
     if not isinstance(source, Path):
         buffered = source if hasattr(source, "peek") else io.BufferedReader(cast("io.RawIOBase", source))

@@ -8,6 +8,7 @@ import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from importlib import resources
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -177,20 +178,10 @@ def write_export(
     name: str = "-",
     watcher: Watcher = Watcher(),  # noqa: B008 (a tuple)
 ) -> Exported:
-    """Write one export to a stream, as it is read.
+    """Write one export to a stream, as it is read, in any of ``FORMATS`` but ``hf``, which is a folder.
 
-    Args:
-        store: Where the cases are.
-        out: Receives the rows.
-        form: A name of ``FORMATS`` but ``hf``, which is a folder: ``write_folder``.
-        selection: Which cases; those that a person decided where none is given.
-        encoding: ``jsonl``; ``csv`` or ``parquet`` for formats that are tables.
-        name: How the manifest names the file.
-        watcher: Follows it.
-
-    Raises:
-        InputError: There is no such format, or it can't be written so.
-
+    ``encoding`` is ``jsonl``, or ``csv`` or ``parquet`` for formats that are tables; ``name`` is how the manifest names
+    the file. Raises InputError where there is no such format, or it can't be written so.
     """
     chosen, how = _checked(form, encoding)
     if chosen.name == "hf":
@@ -324,36 +315,13 @@ def _card(manifest: dict[str, Any]) -> str:
     counts, licences = manifest["counts"], manifest["licences"]
     known = next(iter(licences)) if len(licences) == 1 and "not noted" not in licences else "other"
     sides = [side for side in SPLITS if counts["rows_by_split"].get(side)]
-    return _CARD.format(
+    template = (resources.files("masis.datasets.exports") / "card.md").read_text(encoding="utf-8")
+    return template.format(
         licence=json.dumps(known),
         files="".join(f"  - split: {side}\n    path: data/{side}.jsonl\n" for side in sides),
         rows=counts["rows"],
         licences=", ".join(f"{_plain(name)} ({count:,})" for name, count in licences.items()),
     )
-
-
-_CARD = """---
-license: {licence}
-configs:
-- config_name: default
-  data_files:
-{files}---
-# Answers that people decided about
-
-{rows:,} answers to questions, with their evidence and what a reviewer decided.
-Exported by MASIS Workbench; `manifest.json` has counts, provenance and digests.
-
-| field | meaning |
-|---|---|
-| id, question | the case |
-| contexts, context_ids, context_sources | the evidence, its ids and sources (empty where there is none) |
-| answer | the answer that was judged |
-| ground_truth | the answer that a person let stand; null where none stands |
-| decision | approve, override, reject, escalate; null where nobody decided |
-| labels | labels on words of `answer`: `answer[start:end]` equals `text` |
-
-Questions that are near-duplicates stand in one split. Licences noted on the cases: {licences}.
-"""
 
 
 def _plain(text: str) -> str:

@@ -74,32 +74,15 @@ class Format(Record):
         return {**cells, "record": to_json(row).decode()}
 
 
-_TEXT = (resources.files("masis.datasets.exports") / "formats.toml").read_text(encoding="utf-8")
-FORMATS = {name: Format(name=name, **fields) for name, fields in tomllib.loads(_TEXT).items()}
+_FILES = resources.files("masis.datasets.exports")
+_TABLES = tomllib.loads((_FILES / "formats.toml").read_text(encoding="utf-8"))
+FORMATS = {name: Format(name=name, **fields) for name, fields in _TABLES.items()}
 """Every format by its name."""
 
 _CORRECTIONS = (
     *("supported", "partial", "contradicted", "unsupported", "unverifiable"),
     *("valid", "fabricated", "misattributed", "redundant", "contradicts"),
 )
-
-_LABEL_STUDIO_CONFIG = """<View>
-  <Header value="$question"/>
-  <Labels name="label" toName="text">
-{labels}
-  </Labels>
-  <Text name="text" value="$text"/>
-  <Choices name="answer" toName="text" choice="multiple">
-{choices}
-  </Choices>
-  <Choices name="verdict" toName="text">
-{verdicts}
-  </Choices>
-  <TextArea name="reason" toName="text" placeholder="Reason, to override or reject"/>
-  <TextArea name="corrected_answer" toName="text" placeholder="Corrected answer, to override"/>
-  <Paragraphs name="evidence" value="$evidence" layout="dialogue" nameKey="id" textKey="text"/>
-</View>
-"""
 
 
 def labelling_interface(labels: Iterable[str], choices: Iterable[str]) -> str:
@@ -118,4 +101,4 @@ def labelling_interface(labels: Iterable[str], choices: Iterable[str]) -> str:
         name: "\n".join(f"    <{tag} value={quoteattr(each)}/>" for each in words)
         for name, (tag, words) in offered.items()
     }
-    return _LABEL_STUDIO_CONFIG.format(**parts)
+    return (_FILES / "label_studio.xml").read_text(encoding="utf-8").format(**parts)

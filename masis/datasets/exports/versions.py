@@ -42,10 +42,8 @@ def freeze(
 ) -> DatasetVersion:
     """Keep what an export of this selection holds now under a name.
 
-    Raises:
-        InputError: The name or the description can't be kept, there is no such format, or nothing matches.
-        StoreError: The name is taken.
-
+    Raises StoreError where the name is taken, InputError where it or the description can't be kept, there is no such
+    format, or nothing matches.
     """
     if not _NAME.fullmatch(name):
         cure = "Use letters, digits, '.', '-' and '_', at most 100."
@@ -113,12 +111,9 @@ class _Frozen(Selection):
 def rebuild(store: Store, name: str, path: Path, *, on_case: Callable[[int], None] | None = None) -> Exported:
     """Write a version to a file (a folder for ``hf``) with its manifest: the bytes that were frozen, or nothing.
 
-    What is written to stdout or a pipe is gone before the digest is known: an error then comes after it.
-
-    Raises:
-        UnknownRecord: There is no such version.
-        StoreError: Cases were redacted since, audits removed, or the bytes are others; the file is as it was.
-
+    What is written to stdout or a pipe is gone before the digest is known: an error then comes after it. Raises
+    UnknownRecord, and StoreError where cases were redacted since, audits removed, or the bytes are others: the file is
+    as it was.
     """
     frozen = store.datasets.get(name)
     lost = store.datasets.lost(name)

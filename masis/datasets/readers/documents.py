@@ -38,10 +38,8 @@ _SECTIONS = {
 def read_document(content: bytes, name: str) -> dict[str, Any]:
     """Return a document as a row in the workbench's own format, whose id is its name.
 
-    Raises:
-        InputError: It is no text, too long, or has no question, answer or sources.
-        MissingExtra: The package that reads HTML or Word is not installed.
-
+    Raises InputError where it is no text, too long, or has no question, answer or sources; MissingExtra where the
+    package that reads HTML or Word is not installed.
     """
     stem, _, suffix = name.rpartition(".")
     text = _markdown(content, suffix.lower())

@@ -50,9 +50,7 @@ def open_lines(path: Path) -> BinaryIO:
 def read_raw_lines(stream: BinaryIO, *, max_bytes: int) -> Iterator[Line]:
     """Yield every line, blank ones included, with its line break but without a byte order mark.
 
-    Raises:
-        InputError: The first bytes show another format than text. The file's name is the caller's to add.
-
+    Raises InputError where the first bytes show another format than text; the file's name is the caller's to add.
     """
     end, number = 0, 0
     while raw := stream.readline(max_bytes + 1):

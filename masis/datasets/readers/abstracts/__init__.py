@@ -106,14 +106,9 @@ def read_abstracts(
 ) -> Iterator[Abstract | InputError]:
     """Return an iterator over the abstracts of a file, with an InputError for every record that can't be read.
 
-    Args:
-        source: A path, or a stream of bytes.
-        name: How errors and the records' ``source`` name it.
-        form: The format; recognised by the first lines where None.
-
-    Raises:
-        InputError: The file can't be opened (at once), is in none of the formats or holds no abstract (on reading).
-
+    ``name`` is how errors and the records' ``source`` name it; the ``form`` is recognised by the first lines where
+    none is given. Raises InputError where the file can't be opened (at once), is in none of the formats or holds no
+    abstract (on reading).
     """
     if isinstance(source, Path):
         return _read(open_lines(source), name or str(source), form, close=True)

@@ -56,15 +56,10 @@ class Block:
 def read_blocks(
     stream: BinaryIO, begins: re.Pattern[str], ends: re.Pattern[str] | None = None, stray: str = ""
 ) -> Iterator[Block | InputError]:
-    """Yield the records of a file, each of which begins at a line of its own.
+    """Yield the records of a file, each of which begins at a line of its own, and ends as ``ends`` says or at the next.
 
-    Args:
-        stream: The file.
-        begins: How the first line of a record begins.
-        ends: How its last one does; the next record ends it where None.
-        stray: The cure for a line that is part of no record, the first of which is an error. What stands before the
-            first record (an export's own header) is passed over where records have an end.
-
+    A line that is part of no record is an error, the first of several, whose cure is ``stray``. What stands before the
+    first record (an export's own header) is passed over where records have an end.
     """
     block: Block | None = None
     number, strayed = 0, not stray
