@@ -18,7 +18,7 @@ from masis.audit.acceptance import fault_probability
 from masis.datasets.writers.lines import case_line
 from masis.errors import InputError
 from masis.schema.case import Case
-from masis.schema.run import MUST_LOOK, Iteration, Run
+from masis.schema.run import MUST_LOOK, Run
 
 Outcome = Literal["accepted", "needs_review", "failed"]
 """Auto-accepted; to be seen by a person (for a reason, or drawn for a spot check); not audited, with its error."""
@@ -125,22 +125,39 @@ def audited_row(case: Case, run: Run, origin: Origin, *, tries: int = 1) -> dict
     """Return the row of an audited case, with ``outcome``."""
     original = run.original
     figures = run_metrics.of_run(run)
+    tier = "spot_check" if run.spot_check else None
+    if run.needs_review:
+        must_look = any(reason.code in MUST_LOOK for reason in run.review_reasons)
+        tier = "must_look" if must_look else "not_certified"
+    of_original: dict[str, Any] = {}
+    if original is not None:
+        verdicts = [check.verdict for check in original.claims]
+        of_original = {
+            "fault_probability": fault_probability(original),
+            "faithfulness": original.evaluation.faithfulness if original.evaluation else None,
+            "claims": len(verdicts),
+            "supported_claims": sum(check.verified for check in original.claims),
+            "contradicted_claims": sum(verdict in ("contradicted", "unsupported") for verdict in verdicts),
+            "unconfirmed_claims": sum(verdict in ("unverifiable", "unscored") for verdict in verdicts),
+            "citations": len(original.citation_audit.citations),
+            "invalid_citations": len(original.citation_audit.invalid_citations),
+            "issues": len(original.issues),
+            "serious_issues": sum(issue.major for issue in original.issues),
+        }
     return {
         **_of_case(case, origin),
         "outcome": outcome_of(run),
         "run_id": run.id,
         "finished_at": datetime.fromisoformat(run.finished_at),
-        "tier": _tier(run),
+        "tier": tier,
         "reasons": [reason.code for reason in run.review_reasons],
-        "fault_probability": fault_probability(original) if original else None,
         **{name: getattr(run, name) for name in _OF_RUN},
         **run.usage.model_dump(include={"calls", "prompt_tokens", "completion_tokens", "cost_usd"}),
         "confidence": figures.confidence,
         "overall": figures.overall,
-        "faithfulness": original.evaluation.faithfulness if original and original.evaluation else None,
         "hallucination": figures.critique.hallucination,
         "iterations": run.total_iterations,
-        **(_counts(original) if original else {}),
+        **of_original,
         "seconds": figures.loop_ms / 1000,
         "models": json.dumps(run.models, ensure_ascii=False, sort_keys=True),
         "app_version": run.versions.app,
@@ -243,26 +260,6 @@ def _of_case(case: Case, origin: Origin) -> dict[str, Any]:
         "dataset": dataset if isinstance(dataset, str) else None,
         **origin,
         "case_json": case_line(case),
-    }
-
-
-def _tier(run: Run) -> str | None:
-    if not run.needs_review:
-        return "spot_check" if run.spot_check else None
-    return "must_look" if any(reason.code in MUST_LOOK for reason in run.review_reasons) else "not_certified"
-
-
-def _counts(answer: Iteration) -> dict[str, int]:
-    verdicts = [check.verdict for check in answer.claims]
-    return {
-        "claims": len(verdicts),
-        "supported_claims": sum(check.verified for check in answer.claims),
-        "contradicted_claims": sum(verdict in ("contradicted", "unsupported") for verdict in verdicts),
-        "unconfirmed_claims": sum(verdict in ("unverifiable", "unscored") for verdict in verdicts),
-        "citations": len(answer.citation_audit.citations),
-        "invalid_citations": len(answer.citation_audit.invalid_citations),
-        "issues": len(answer.issues),
-        "serious_issues": sum(issue.major for issue in answer.issues),
     }
 
 

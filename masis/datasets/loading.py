@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from masis.datasets.mapping import Profile, builtin, builtin_names, first_rows, formats_of, load_profile, read_any
+from masis.datasets.mapping import Profile, builtin, builtin_names, formats_of, load_profile, read_any, source_rows
 from masis.datasets.mapping.columns import likely_choice, profile_of
 from masis.errors import InputError
 from masis.schema.case import Case
@@ -110,7 +110,9 @@ def _id_column(source: Any, columns: Iterable[Column], names: FieldMap) -> str:
     """Return the column whose name ends as one of ids does and which differs in each of the first rows; "" for none."""
     if isinstance(source, Iterator) or hasattr(source, "read"):
         return ""  # its rows can't be read twice
-    rows = [row.value for row in islice(first_rows(_rows_of(source, {})), ROWS_COMPARED) if isinstance(row.value, dict)]
+    rows = [
+        row.value for row in islice(source_rows(_rows_of(source, {})), ROWS_COMPARED) if isinstance(row.value, dict)
+    ]
     free = [each.names[0] for each in columns if len(each.names) == 1 and each.shown not in names.values()]
     for key in filter(_NAME_OF_ID.search, free) if len(rows) > 1 else ():
         held = [row.get(key) for row in rows]

@@ -354,14 +354,10 @@ class Judged:
 
     def _machine_verdict(self, label: Row) -> str | None:
         """Return what the machine said of the words that a label is about; None where it judged no such words."""
-        judged = {
-            "claim": (self.claims, "verdict"),
-            "sentence": (self.sentences, "status"),
-            "reference": (self.citations, "status"),
-        }
-        rows, name = judged.get(label["target"], ([], ""))
-        place = (label["start"], label["end"])
-        return next((row[name] for row in rows if place != (None, None) and (row["start"], row["end"]) == place), None)
+        judged = {"claim": (self.claims, "verdict"), "sentence": (self.sentences, "status")}
+        rows, name = (judged | {"reference": (self.citations, "status")}).get(label["target"], ([], ""))
+        found = (row[name] for row in rows if (row["start"], row["end"]) == (label["start"], label["end"]))
+        return None if label["start"] is None else next(found, None)
 
     # where the answer came from
 
@@ -394,22 +390,17 @@ class Judged:
         """A task: the machine's claims as predictions, each reviewer's labels on the same answer as annotations."""
         same = [each for each in self.others if each.answer == self.answer and each.reviewer is not None]
         regions = [_region(each, each["verdict"]) for each in self.claims if each["start"] is not None]
-        predicted: list[Row] = []
-        if regions and self.judgement.run is not None:
-            verifier = self.judgement.run.models.get("verifier", "offline")
-            predicted = [{"model_version": verifier, "result": regions}]
+        verifier = self.judgement.run.models.get("verifier", "offline") if self.judgement.run is not None else None
         return {
             "data": {
                 **{name: self.get(name) for name in ("case_id", "split", "question")},
                 "text": self.answer,
                 "evidence": self.evidence,
             },
-            "predictions": predicted,
+            "predictions": [{"model_version": verifier, "result": regions}] if regions and verifier else [],
             "annotations": [
                 {
-                    "result": [
-                        found for place, label in enumerate(each.labels) if (found := each._annotated(place, label))
-                    ],
+                    "result": list(filter(None, map(each._annotated, range(len(each.labels)), each.labels))),
                     "was_cancelled": False,
                     "ground_truth": each.judgement.in_force,
                 }

@@ -95,17 +95,17 @@ class _Parquet(Sink):
         self._rows: list[dict[str, Any]] = []
 
     def write(self, row: dict[str, Any]) -> None:
-        self._rows.append(row)
         if len(self._rows) >= _ROWS_AT_ONCE:
             self._flush()
+        self._rows.append(row)
 
     def _flush(self) -> None:
-        if self._rows:
-            self._writer.write_table(self._table.from_pylist(self._rows, schema=self._schema))
+        self._writer.write_table(self._table.from_pylist(self._rows, schema=self._schema))
         self._rows = []
 
     def close(self) -> None:
-        self._flush()
+        if self._rows:
+            self._flush()
         self._writer.close()
 
 

@@ -78,10 +78,8 @@ def content_words(question: str) -> frozenset[str]:
 
 @lru_cache(maxsize=100_000)
 def _stem(word: str) -> str:
-    for ending in ("ing", "ed", "es", "s"):
-        if word.endswith(ending) and len(word) - len(ending) >= 3:
-            return word[: -len(ending)]
-    return word
+    fitting = (ending for ending in ("ing", "ed", "es", "s") if word.endswith(ending) and len(word) - len(ending) >= 3)
+    return word.removesuffix(next(fitting, ""))
 
 
 @lru_cache(maxsize=100_000)

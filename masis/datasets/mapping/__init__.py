@@ -5,7 +5,7 @@ form (``docs/files.md``). ``columns`` makes one of columns that a person chooses
 """
 
 from masis.datasets.mapping.profile import OWN_FORMAT, Profile, builtin, builtin_names, load_profile
-from masis.datasets.mapping.reader import Fitting, first_rows, formats_of, read_any
+from masis.datasets.mapping.reader import Fitting, formats_of, read_any, source_rows
 from masis.datasets.mapping.row import MappedRow
 
 __all__ = [
@@ -15,8 +15,8 @@ __all__ = [
     "Profile",
     "builtin",
     "builtin_names",
-    "first_rows",
     "formats_of",
     "load_profile",
     "read_any",
+    "source_rows",
 ]

@@ -147,6 +147,16 @@ def _fits(profile: Profile, row: Any) -> bool:
         return False
 
 
+def _looked_at(rows: Iterator[Row], names: FieldMap) -> tuple[list[Row], list[Profile]]:
+    """Return the first rows up to one that fits formats, and these: one that can't be read says nothing of them."""
+    before = list[Row]()
+    for row in islice(rows, _TRIED):
+        before.append(row)
+        if isinstance(row.value, dict) and (fits := _formats_of_row(row.value, names)):
+            return before, fits
+    return before, []
+
+
 def formats_of(source: Source, *, name: str | None = None) -> Fitting:
     """Return which formats a file or rows fit; none, where a person has to say which column holds what.
 
@@ -154,49 +164,35 @@ def formats_of(source: Source, *, name: str | None = None) -> Fitting:
 
     Raises InputError where it can't be read, or holds no row that can be.
     """
-    rows = _source_rows(source, (), name or (source.name if isinstance(source, Path) else "rows"))
-    first: dict[str, Any] | None = None
-    whole: dict[str, Any] | None = None
-    for row in islice(rows, _TRIED):
-        if isinstance(row.value, InputError):
-            continue
-        if formats := _formats_of_row(row.value, {}):
-            return Fitting(tuple(each.name for each in formats), row.value)
-        first = first or row.value
-        likely = {} if whole else likely_columns(columns_of(row.value))
-        if {"query", "evidence"} <= set(likely) and likely["evidence"].length:
-            whole = row.value
-    if first is None:
+    before, fits = _looked_at(source_rows(source, name=name), {})
+    values = [row.value for row in before if isinstance(row.value, dict)]
+    if not values:
         raise InputError("holds no row that can be read", cure="Check the file, or give rows that are mappings.")
-    return Fitting((), whole or first)
-
-
-def first_rows(source: Source) -> Iterator[Row]:
-    """Yield the rows of a source as they are, before any is taken for a case."""
-    return _source_rows(source, (), source.name if isinstance(source, Path) else "rows")
+    if fits:
+        return Fitting(tuple(each.name for each in fits), values[-1])
+    for value in values:
+        likely = likely_columns(columns_of(value))
+        if {"query", "evidence"} <= set(likely) and likely["evidence"].length:
+            return Fitting((), value)
+    return Fitting((), values[0])
 
 
 def _opened(source: Source, profile: Profile | None, names: FieldMap, name: str) -> tuple[Iterator[Row], Profile]:
     """Return the rows of a source, and the profile to read them by."""
     if profile is not None:
-        return _prepared(_source_rows(source, profile.rows, name), source, profile), profile
-    rows, before = _source_rows(source, (), name), list[Row]()
-    chosen = builtin()[OWN_FORMAT]
-    for row in rows:  # a row that can't be read, or lacks a part, says nothing about the format
-        before.append(row)
-        if isinstance(row.value, dict) and (fits := _formats_of_row(row.value, names)):
-            if len(fits) > 1:
-                every = " and ".join(each.name for each in fits)
-                raise InputError(f"fits {every}", cure=f"Say which: --as {fits[0].name}, for example.")
-            chosen = fits[0]
-            break
-        if len(before) == _TRIED:
-            break
-    again = _source_rows(source, chosen.rows, name) if chosen.rows else chain(before, rows)
+        return _prepared(source_rows(source, profile.rows, name), source, profile), profile
+    rows = source_rows(source, (), name)
+    before, fits = _looked_at(rows, names)
+    if len(fits) > 1:
+        every = " and ".join(each.name for each in fits)
+        raise InputError(f"fits {every}", cure=f"Say which: --as {fits[0].name}, for example.")
+    chosen = fits[0] if fits else builtin()[OWN_FORMAT]
+    again = source_rows(source, chosen.rows, name) if chosen.rows else chain(before, rows)
     return _prepared(again, source, chosen), chosen
 
 
-def _source_rows(source: Source, at: tuple[str, ...], name: str) -> Iterator[Row]:
+def source_rows(source: Source, at: tuple[str, ...] = (), name: str | None = None) -> Iterator[Row]:
+    """Yield the rows of a source as they are, before any is taken for a case; ``at`` leads to a list of them."""
     if isinstance(source, Path) or hasattr(source, "read"):
         return read_rows(source, at, name=name)  # type: ignore[arg-type]
     values = (
