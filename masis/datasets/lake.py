@@ -29,60 +29,34 @@ VERSION = "1"
 """Of the schema, in every file as the metadata ``masis_lake``; a new column, null in older files, does not raise it."""
 
 
-class Column(NamedTuple):
-    """A column: its name, its type in Arrow's words, and what it holds. Null where there is no such thing."""
+COLUMNS = {
+    **dict.fromkeys(("case_id", "digest", "dataset", "source"), "string"),
+    **dict.fromkeys(("source_offset", "source_row"), "int64"),
+    "run_id": "string",
+    "finished_at": "timestamp",
+    "tier": "string",
+    "reasons": "list<string>",
+    "fault_probability": "double",
+    **dict.fromkeys(("spot_check", "incomplete"), "bool"),
+    **dict.fromkeys(("quality", "revised_quality", "confidence", "overall", "faithfulness"), "double"),
+    "hallucination": "bool",
+    "iterations": "int32",
+    "improvement_percentage": "double",
+    "converged": "bool",
+    "termination_reason": "string",
+    **dict.fromkeys(("claims", "supported_claims", "contradicted_claims", "unconfirmed_claims"), "int32"),
+    **dict.fromkeys(("citations", "invalid_citations", "issues", "serious_issues"), "int32"),
+    "seconds": "double",
+    "calls": "int32",
+    **dict.fromkeys(("prompt_tokens", "completion_tokens"), "int64"),
+    "cost_usd": "double",
+    **dict.fromkeys(("models", "app_version", "final_answer", "case_json", "run_json", "error"), "string"),
+    "tries": "int32",
+}
+"""The columns of every file in their order, with their types in Arrow's words; ``outcome`` is the folder's.
 
-    name: str
-    type: Literal["string", "list<string>", "bool", "int32", "int64", "double", "timestamp"]
-    holds: str
-
-
-COLUMNS = (
-    Column("case_id", "string", "id of the case; null where the row of the input could not be read"),
-    Column("digest", "string", "digest of the case's text (`Case.digest()`)"),
-    Column("dataset", "string", "`metadata.dataset` of the case"),
-    Column("source", "string", "file of the input the case came from"),
-    Column("source_offset", "int64", "where its row is counted from: 0, the beginning of the file"),
-    Column("source_row", "int64", "its row or line from there, from 1"),
-    Column("run_id", "string", "id of the run"),
-    Column("finished_at", "timestamp", "when the audit ended, UTC"),
-    Column("tier", "string", "why a person must see it: `must_look`, `not_certified` or `spot_check`"),
-    Column("reasons", "list<string>", "codes of the review reasons (docs/trust.md)"),
-    Column("fault_probability", "double", "estimate that orders the queue, 0 to 1"),
-    Column("spot_check", "bool", "drawn for a spot check: it passed, and a person sees it all the same"),
-    Column("incomplete", "bool", "a failure left the run without something it should have"),
-    Column("quality", "double", "quality of the original answer, 0 to 1; other figures are about it too"),
-    Column("revised_quality", "double", "quality of the best revision, 0 to 1"),
-    Column("confidence", "double", "the critic's confidence in the answer, 0 to 1"),
-    Column("overall", "double", "the evaluator's overall score, 0 to 1"),
-    Column("faithfulness", "double", "the evaluator's faithfulness, 0 to 1"),
-    Column("hallucination", "bool", "a hallucination was detected in the original answer"),
-    Column("iterations", "int32", "audited answers"),
-    Column("improvement_percentage", "double", "change in quality from the first to the chosen answer, in percent"),
-    Column("converged", "bool", "the loop ended by convergence"),
-    Column("termination_reason", "string", "why the loop ended"),
-    Column("claims", "int32", "claims of the original answer"),
-    Column("supported_claims", "int32", "of these, supported"),
-    Column("contradicted_claims", "int32", "of these, contradicted or unsupported"),
-    Column("unconfirmed_claims", "int32", "of these, not confirmed or unscored"),
-    Column("citations", "int32", "references of the original answer"),
-    Column("invalid_citations", "int32", "of these, naming no evidence"),
-    Column("issues", "int32", "issues of the original answer"),
-    Column("serious_issues", "int32", "of these, of severity high or critical"),
-    Column("seconds", "double", "time the audit took"),
-    Column("calls", "int32", "calls to models"),
-    Column("prompt_tokens", "int64", "tokens sent"),
-    Column("completion_tokens", "int64", "tokens received"),
-    Column("cost_usd", "double", "what the calls cost; null where no price is known"),
-    Column("models", "string", "model of each role, as JSON"),
-    Column("app_version", "string", "version of MASIS that audited"),
-    Column("final_answer", "string", "the chosen answer"),
-    Column("case_json", "string", "the whole case, a line of CASES.jsonl; the row as read where it is no case"),
-    Column("run_json", "string", "the whole run, a line of RUNS.jsonl; null where the audit failed"),
-    Column("error", "string", "why the audit failed"),
-    Column("tries", "int32", "how often the audit was begun"),
-)
-"""The columns of every file, in their order; ``outcome`` is the folder's."""
+docs/scale.md says what each holds; null where there is no such thing.
+"""
 
 
 class Origin(TypedDict):
@@ -98,7 +72,7 @@ def file_schema() -> Any:
     import pyarrow
 
     own = {"list<string>": pyarrow.list_(pyarrow.string()), "timestamp": pyarrow.timestamp("us", tz="UTC")}
-    fields = [(column.name, own.get(column.type) or pyarrow.type_for_alias(column.type)) for column in COLUMNS]
+    fields = [(name, own.get(kind) or pyarrow.type_for_alias(kind)) for name, kind in COLUMNS.items()]
     return pyarrow.schema(fields, metadata={"masis_lake": VERSION})
 
 
