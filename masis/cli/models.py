@@ -324,11 +324,9 @@ def _result(made: Program) -> Iterator[str]:
         yield "It did not clearly improve: the interval of the gain holds 0. More labelled answers would show."
     else:
         yield "It did not improve."
-    cost = cost_text(made.cost_usd)
-    yield (
-        f"{counted(made.demonstrations, 'demonstration')}; {made.calls:,} calls, {made.tokens:,} tokens, {cost}. "
-        f"Metric {made.metric}, on {counted(made.after.answers, 'answer')} that nothing was learnt from."
-    )
+    spent = f"{made.calls:,} calls, {made.tokens:,} tokens, {cost_text(made.cost_usd)}"
+    measured = f"Metric {made.metric}, on {counted(made.after.answers, 'answer')} that nothing was learnt from."
+    yield f"{counted(made.demonstrations, 'demonstration')}; {spent}. {measured}"
 
 
 def _interval(measured: Measured, sign: bool = False) -> str:
