@@ -13,8 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, cast, get_args
 
-from masis.datasets.readers.abstracts.bibtex import read_bibtex
-from masis.datasets.readers.abstracts.tagged import read_medline, read_ris
+from masis.datasets.readers.abstracts.bibliographic import read_bibtex, read_medline, read_ris
 from masis.datasets.readers.lines import open_lines, refuse_other_formats
 from masis.datasets.rows import read_rows
 from masis.errors import InputError
