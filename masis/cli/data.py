@@ -19,7 +19,7 @@ from masis.cli.output import Emit, ErrorReport, Progress, say, table
 from masis.datasets import loading
 from masis.datasets.exports import DECIDED, ENCODINGS, FORMATS, SPLITS, Selection, Shares
 from masis.datasets.mapping import read_any
-from masis.datasets.mapping.columns import profile_text
+from masis.datasets.mapping.profile import profile_text
 from masis.datasets.writers.files import whole_file
 from masis.datasets.writers.lines import case_line, write_line
 from masis.errors import InputError

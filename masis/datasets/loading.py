@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from masis.datasets.mapping import Profile, builtin, builtin_names, formats_of, load_profile, read_any, source_rows
-from masis.datasets.mapping.columns import likely_choice, profile_of
+from masis.datasets.mapping.profile import likely_choice, profile_of
 from masis.errors import InputError
 from masis.schema.case import Case
 from masis.schema.columns import Column, cited_by_place, columns_of, likely_columns, likely_map

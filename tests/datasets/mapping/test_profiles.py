@@ -17,15 +17,15 @@ from hypothesis import strategies as st
 
 from masis.datasets.loading import read_cases, suggest
 from masis.datasets.mapping import MappedRow, Profile, builtin, formats_of, load_profile, read_any
-from masis.datasets.mapping.columns import (
+from masis.datasets.mapping.profile import (
     ColumnChoice,
     columns_key,
     likely_choice,
+    parse_profile,
     profile_of,
     profile_text,
     still_there,
 )
-from masis.datasets.mapping.profile import parse_profile
 from masis.errors import InputError
 from masis.schema.case import Case
 from masis.schema.columns import columns_of
