@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from masis.datasets.exports import (
+    DECISIONS,
     FORMATS,
     Change,
     Exported,
@@ -47,7 +48,7 @@ class ExportService:
         actor: Actor,
         out: BinaryIO,
         form: str,
-        selection: Selection | None = None,
+        selection: Selection = DECISIONS,
         *,
         encoding: str = "jsonl",
         name: str = "-",
@@ -62,7 +63,7 @@ class ExportService:
         actor: Actor,
         path: Path,
         form: str,
-        selection: Selection | None = None,
+        selection: Selection = DECISIONS,
         *,
         encoding: str = "jsonl",
         on_case: Callable[[int], None] | None = None,
