@@ -218,8 +218,8 @@ def recorded(found: ModelFolder) -> LocalModel:
     card: dict[str, Any] = {}
     # whatever a stranger's metadata makes a YAML reader raise: it says nothing then
     with contextlib.suppress(Exception):
-        text = read_text(found.folder / "README.md")
-        card = huggingface_hub.ModelCard(text, ignore_metadata_errors=True).data.to_dict()
+        made: Any = huggingface_hub.ModelCard(read_text(found.folder / "README.md"), ignore_metadata_errors=True)
+        card = made.data.to_dict()
     licence, languages = card.get("license"), card.get("language")
     listed = [languages] if isinstance(languages, str) else languages if isinstance(languages, list) else []
     codes = {str(code).casefold().split("-")[0] for code in listed if isinstance(code, str) and code.strip()}
