@@ -17,7 +17,7 @@ import dataclasses
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar, get_args
 
 import dspy
@@ -285,6 +285,14 @@ class Agent(dspy.Module):
         model = registry.asker(self.model_string, self.role, control, self.settings)
         return language_model(model, self.version, temperature=self.temperature)
 
+    def in_run(self, control: RunControl | None = None) -> InRun:
+        """Return the agent as the critic or reviser of one run, with a control of its own where none is given."""
+        if (
+            control is None
+        ):  # the model is named when it is asked, so that what is wrong with it is a failure like others
+            return InRun(self, RunControl(RunBudget(call_s=self.settings.call_deadline_s)))
+        return InRun(self, control, self.for_run(control))
+
     def _own_lm(self) -> Any:
         return next((each.lm for each in self.predictors() if each.lm is not None), self.llm)
 
@@ -296,27 +304,63 @@ class Agent(dspy.Module):
         return AuditContext(query, answer, evidence, cited, (), (), found, number, tuple(steps or ()))
 
 
-class _Predicted:
-    """A role's model behind the predictor of its agent, which is called with the inputs of one answer.
+@dataclass(frozen=True)
+class InRun:
+    """An agent in its role within one run, whose model is asked through its predictor.
 
-    ``lm`` is the model of the run; without one the agent's own is asked, or the one of the context.
+    ``lm`` is the model of the run; without one the agent's own is asked, or the one of the context. ``inputs`` are what
+    the predictor is called with: the answer at hand.
     """
 
-    def __init__(self, agent: Agent, inputs: dict[str, Any], control: RunControl | None, lm: Any) -> None:
-        self._agent, self._inputs, self._lm = agent, inputs, lm
-        self.control = control or RunControl(RunBudget(call_s=agent.settings.call_deadline_s))
-        self.name = agent.judged_by.model
+    agent: Agent
+    control: RunControl
+    lm: Any = None
+    inputs: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def judged_by(self) -> JudgedBy:
+        """The agent's model and version."""
+        return self.agent.judged_by
+
+    @property
+    def name(self) -> str:
+        """The agent's model."""
+        return self.judged_by.model
+
+    def critique(self, context: AuditContext) -> CritiqueJudgement | Unscored:
+        """Return the model's judgement, as any critic of an audit does; a failure is a value."""
+        inputs = {
+            "original_query": context.query,
+            "evidence_chunks": list(context.evidence),
+            "answer": context.answer,
+            "reasoning_steps": list(context.reasoning_steps),
+        }
+        asker = dataclasses.replace(self, inputs=inputs)
+        return CompiledCritic(asker, version=self.agent.version).critique(context)
+
+    def revise(self, context: AuditContext, critique: Critique, issues: Sequence[Issue]) -> Revision:
+        """Return a revision, as any reviser of an audit does. Raises ReviserFailed and its like."""
+        rows, view = briefing(context, critique, issues)
+        inputs = {
+            "original_query": context.query,
+            "evidence_chunks": list(context.evidence),
+            "original_answer": context.answer,
+            "issues": rows,
+            "critique": view,
+        }
+        asker = dataclasses.replace(self, inputs=inputs)
+        return CompiledReviser(asker, version=self.agent.version).revise(context, critique, issues)
 
     def ask(self, prompt: Prompt, shape: type[R], *, max_tokens: int, temperature: float | None = None) -> R:
         """Return the reply as a record. The temperature is the language model's, which optimisers set.
 
         Raises ProviderFailed and BadReply.
         """
-        agent = self._agent
+        agent = self.agent
         (predictor,) = agent.predictors()
-        lm = predictor.lm or self._lm or agent.for_run(self.control) or dspy.settings.lm
+        lm = predictor.lm or self.lm or agent.for_run(self.control) or dspy.settings.lm
         with dspy.context(adapter=Fenced(agent.role, prompt, shape, max_tokens)):
-            found = predictor(**self._inputs, lm=ours(lm, self.control, agent.settings, agent.role))
+            found = predictor(**self.inputs, lm=ours(lm, self.control, agent.settings, agent.role))
         return shape.model_construct(**{name: getattr(found, name) for name in shape.model_fields})
 
 
@@ -342,7 +386,7 @@ class CriticAgent(Agent):
         Where no critique could be had, scores are None and ``unscored`` says why; nothing is raised for it.
         """
         context = self._cited(answer, original_query, evidence_chunks, iteration_number, reasoning_steps)
-        judged = self.judge(context)
+        judged = self.in_run().critique(context)
         own = issues.RaisedIssues((), ())
         if isinstance(judged, CritiqueJudgement):
             own = issues.raised(judged.objections, context.answer, context.issues)
@@ -350,18 +394,6 @@ class CriticAgent(Agent):
         verdict = ruled(judged, context.citation_audit, found, self.judged_by, own.notes)
         output = critique_of(verdict, found)
         return dspy.Prediction(**dict(output), objections=own.issues, found=found, verdict=verdict)
-
-    def judge(
-        self, context: AuditContext, control: RunControl | None = None, lm: Any = None
-    ) -> CritiqueJudgement | Unscored:
-        """Return the model's judgement, as any critic of an audit does; a failure is a value."""
-        inputs = {
-            "original_query": context.query,
-            "evidence_chunks": list(context.evidence),
-            "answer": context.answer,
-            "reasoning_steps": list(context.reasoning_steps),
-        }
-        return CompiledCritic(_Predicted(self, inputs, control, lm), version=self.version).critique(context)
 
 
 class RevisionAgent(Agent):
@@ -389,35 +421,14 @@ class RevisionAgent(Agent):
         """
         context = self._cited(original_answer, original_query, evidence_chunks, iteration_number, None)
         given = dict(critique)
-        verdict, found = given.get("verdict"), given.get("found") or ()
+        verdict, found = given.get("verdict"), tuple(given.get("found") or ())
         if verdict is None:
             found = tuple(_issue(each, number) for number, each in enumerate(given.get("issues") or (), 1))
             verdict = ruled(Unscored(reason="given"), context.citation_audit, found, self.judged_by)
             verdict = verdict.model_copy(update={"critique_reasoning": given.get("critique_reasoning") or ""})
-        made = self.revise(context, verdict, found)
+        made = self.in_run().revise(context, verdict, found)
         output = RevisionAgentOutput.model_validate(made, from_attributes=True)
         return dspy.Prediction(**dict(output), revision=made)
-
-    def revise(
-        self,
-        context: AuditContext,
-        critique: Critique,
-        found: Iterable[Issue],
-        control: RunControl | None = None,
-        lm: Any = None,
-    ) -> Revision:
-        """Return a revision, as any reviser of an audit does. Raises as ``forward`` does."""
-        found = tuple(found)
-        rows, view = briefing(context, critique, found)
-        inputs = {
-            "original_query": context.query,
-            "evidence_chunks": list(context.evidence),
-            "original_answer": context.answer,
-            "issues": rows,
-            "critique": view,
-        }
-        asker = _Predicted(self, inputs, control, lm)
-        return CompiledReviser(asker, version=self.version).revise(context, critique, found)
 
 
 def _issue(given: Any, number: int) -> Issue:
@@ -436,31 +447,6 @@ def _issue(given: Any, number: int) -> Issue:
         suggestion=each.get("suggestion", ""),
         quote=each.get("location", each.get("quote")),
     )
-
-
-@dataclass(frozen=True)
-class _InRun:
-    """An agent in its role within one run; ``lm`` is the model it asks there."""
-
-    agent: Any
-    lm: Any
-    control: RunControl
-
-    @property
-    def judged_by(self) -> JudgedBy:
-        """The agent's model and version."""
-        found: JudgedBy = self.agent.judged_by
-        return found
-
-    def critique(self, context: AuditContext) -> CritiqueJudgement | Unscored:
-        """Return what a critic says."""
-        found: CritiqueJudgement | Unscored = self.agent.judge(context, self.control, self.lm)
-        return found
-
-    def revise(self, context: AuditContext, critique: Critique, issues: Sequence[Issue]) -> Revision:
-        """Return what a reviser makes of it."""
-        found: Revision = self.agent.revise(context, critique, issues, self.control, self.lm)
-        return found
 
 
 class MultiAgentCriticLoop(dspy.Module):
@@ -547,8 +533,8 @@ class MultiAgentCriticLoop(dspy.Module):
         control, critic, reviser = roles.control, self.critic_agent, self.revision_agent
         return dataclasses.replace(
             roles,
-            critic=_InRun(critic, critic.for_run(control), control),
-            reviser=_InRun(reviser, reviser.for_run(control), control),
+            critic=critic.in_run(control),
+            reviser=reviser.in_run(control),
             models=roles.models | {"critic": critic.judged_by.model, "reviser": reviser.judged_by.model},
             prompts=roles.prompts | {"critic": critic.version, "reviser": reviser.version},
             waits=True,
