@@ -208,16 +208,14 @@ class MasisServer:
         )
 
     async def _list_prompts(self, ctx: Context, params: Any) -> wire.ListPromptsResult:
-        return wire.ListPromptsResult(prompts=list(resources.PROMPTS))
+        return wire.ListPromptsResult(prompts=list(resources.PROMPTS.values()))
 
     async def _get_prompt(self, ctx: Context, params: wire.GetPromptRequestParams) -> wire.GetPromptResult:
-        text = await self._read(lambda: resources.prompt_named(params.name).message(params.arguments))
-        message = wire.PromptMessage(role="user", content=wire.TextContent(type="text", text=text))
-        return wire.GetPromptResult(description=resources.prompt_named(params.name).description, messages=[message])
+        return await self._read(lambda: resources.prompted(params.name, params.arguments))
 
     async def _complete(self, ctx: Context, params: wire.CompleteRequestParams) -> wire.CompleteResult:
-        asked = params.argument
-        found = await self._read(lambda: resources.completed(self.tools, asked.name, asked.value))
+        name, beginning = params.argument.name, params.argument.value
+        found = await self._read(lambda: resources.completed(self.tools, name, beginning))
         return wire.CompleteResult(completion=found)
 
     async def _read(self, work: Callable[[], R]) -> R:

@@ -22,15 +22,14 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
-    GetJsonSchemaHandler,
     StrictBool,
     StrictInt,
     StrictStr,
     ValidationError,
 )
 from pydantic.alias_generators import to_camel
-from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema, PydanticCustomError
+from pydantic.json_schema import SkipJsonSchema
+from pydantic_core import PydanticCustomError
 
 from masis.api import audits, draft_critique
 from masis.api.roles import uses_models
@@ -38,7 +37,7 @@ from masis.errors import InputError, MasisError, UnknownRecord
 from masis.integrations.mcp import reports
 from masis.integrations.mcp.quoting import named, visible
 from masis.integrations.mcp.reports import address
-from masis.integrations.mcp.sources import Source, among, best_chunks, gathered, near_case_ids, near_run_ids
+from masis.integrations.mcp.sources import Source, best_chunks, gathered, near_cases, near_runs
 from masis.integrations.mcp.spending import Spending
 from masis.schema import limits
 from masis.schema.base import Share
@@ -101,17 +100,9 @@ def _distinct(chunks: tuple[Evidence, ...]) -> tuple[Evidence, ...]:
     return chunks
 
 
-class _WithoutNull:
-    """The schema does not offer null for what may be left out; a null that arrives is taken for nothing."""
-
-    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        (only,) = (each for each in handler(schema)["anyOf"] if each != {"type": "null"})
-        found: JsonSchemaValue = only
-        return found
-
-
 T = TypeVar("T")
-Maybe = Annotated[T | None, _WithoutNull()]
+Maybe = T | SkipJsonSchema[None]
+"""The schema does not offer null for what may be left out; a null that arrives is taken for nothing."""
 Query = Annotated[StrictStr, _at_most(limits.QUESTION, "characters", "question_characters"), AfterValidator(_not_blank)]
 Text = Annotated[StrictStr, _at_most(limits.ANSWER, "characters", "answer_characters"), AfterValidator(_not_blank)]
 ClaimText = Annotated[StrictStr, _at_most(MOST_CLAIM, "characters"), AfterValidator(_not_blank)]
@@ -460,8 +451,8 @@ class Tools:
         try:
             self.workbench.cases.summary(run_id)
         except UnknownRecord:
-            near, cure = near_run_ids(self.workbench, run_id), "list_queue gives the ids of runs."
-            return InputError(f"there is no run {named(run_id)}{among(near)}", cure=cure, field="runId")
+            near, cure = near_runs(self.workbench, run_id), "list_queue gives the ids of runs."
+            return InputError(f"there is no run {named(run_id)}{near}", cure=cure, field="runId")
         newest = next(iter(self.workbench.runs.for_case(run_id)), None)
         has = f"Its newest run is {named(newest.id)}." if newest else "It has no run yet; run_audit makes one."
         return InputError(f"{named(run_id)} is a case, not a run", cure=has, field="runId")
@@ -481,7 +472,7 @@ class Tools:
             return self.workbench.store.cases.get(case_id)
         except UnknownRecord as error:
             raise InputError(
-                f"there is no case {named(case_id)}{among(near_case_ids(self.workbench, case_id))}",
+                f"there is no case {named(case_id)}{near_cases(self.workbench, case_id)}",
                 cure="list_queue and search_evidence give the ids of cases; run_audit also takes a case in full.",
                 field="caseId",
             ) from error
@@ -546,7 +537,7 @@ def _with_given_ids(found: CritiqueResult, given: dict[str, str]) -> CritiqueRes
 
 
 class Tool(NamedTuple):
-    """One tool, as the SDK reads its method."""
+    """One tool, as the SDK reads its method. Names of arguments as the protocol writes them are aliases."""
 
     name: str
     description: str
@@ -554,46 +545,18 @@ class Tool(NamedTuple):
     metadata: FuncMetadata
     output_schema: dict[str, Any]
 
-    @property
-    def arguments(self) -> type[BaseModel]:
-        """The model of its arguments; names as the protocol writes them are aliases."""
-        model: type[BaseModel] = self.metadata.arg_model
-        return model
-
     def input_schema(self) -> dict[str, Any]:
         """Return the JSON schema of the arguments."""
-        schema: dict[str, Any] = tidied(self.arguments.model_json_schema(by_alias=True))
+        schema: dict[str, Any] = tidied(self.metadata.arg_model.model_json_schema(by_alias=True))
         if self.name == "critique_answer":
             schema.pop("additionalProperties", None)  # as the spec has it; unknown names are refused all the same
         return schema
 
     def read(self, received: Mapping[str, Any]) -> dict[str, Any]:
         """Return the arguments of a call by the method's names. Raises InputError naming each that is wrong."""
-        given = self.metadata.pre_parse_json({name: each for name, each in received.items() if each is not None})
-        names = [str(field.alias) for field in self.arguments.model_fields.values()]
-        wrong = []
-        for name in (each for each in given if each not in names):
-            near = difflib.get_close_matches(name[:60], names, n=1)
-            wrong.append(f"There is no argument {visible(name)}{f' (did you mean {near[0]}?)' if near else ''}.")
-        try:
-            refuse_unstorable(given, "the arguments")
-            read = self.arguments.model_validate({name: given[name] for name in names if name in given})
-        except PydanticCustomError as error:
-            wrong.append(f"{error.message()}.")
-        except ValidationError as error:
-            wrong += [visible(str(each), 300) for each in explain_all(error, given)]
-        if not wrong:
-            return {name: getattr(read, name) for name in self.arguments.model_fields}
-        more = f"{len(wrong) - _WRONG_NAMED} more are wrong. " if len(wrong) > _WRONG_NAMED else ""
-        needed = [str(field.alias) for field in self.arguments.model_fields.values() if field.is_required()]
-        optional = [name for name in names if name not in needed]
-        parts = [f"required: {', '.join(needed)}"] if needed else []
-        parts += [f"may be given: {', '.join(optional)}"] if optional else []
-        raise InputError(
-            " ".join(dict.fromkeys(wrong[:_WRONG_NAMED])),
-            cure=f"{more}Arguments {'; '.join(parts)}.",
-            field="arguments",
-        )
+        given = {name: each for name, each in received.items() if each is not None}
+        read = read_arguments(self.metadata.arg_model, self.metadata.pre_parse_json(given))
+        return {name: getattr(read, name) for name in type(read).model_fields}
 
     def call(self, tools: Tools, arguments: dict[str, Any], watch: Watch) -> dict[str, Any]:
         """Return the structured result, as ``output_schema`` describes it."""
@@ -602,6 +565,34 @@ class Tool(NamedTuple):
             return found.model_dump(mode="json", by_alias=True)
         whole = found.model_dump(mode="json", by_alias=True, exclude_none=True)  # the spec leaves out what is not there
         return whole | {"confidence": found.confidence}
+
+
+def read_arguments(model: type[BaseModel], given: Mapping[str, Any]) -> BaseModel:
+    """Return the arguments of a tool or a prompt. Raises InputError naming each that is wrong."""
+    fields = {field.alias or name: field for name, field in model.model_fields.items()}
+    wrong = []
+    for name in (each for each in given if each not in fields):
+        near = difflib.get_close_matches(name[:60], fields, n=1)
+        wrong.append(f"There is no argument {visible(name)}{f' (did you mean {near[0]}?)' if near else ''}.")
+    try:
+        refuse_unstorable(given, "the arguments")
+        read = model.model_validate({name: given[name] for name in fields if name in given})
+    except PydanticCustomError as error:
+        wrong.append(f"{error.message()}.")
+    except ValidationError as error:
+        wrong += [visible(str(each), 300) for each in explain_all(error, given)]
+    if not wrong:
+        return read
+    more = f"{len(wrong) - _WRONG_NAMED} more are wrong. " if len(wrong) > _WRONG_NAMED else ""
+    needed = [name for name, field in fields.items() if field.is_required()]
+    optional = [name for name in fields if name not in needed]
+    parts = [f"required: {', '.join(needed)}"] if needed else []
+    parts += [f"may be given: {', '.join(optional)}"] if optional else []
+    raise InputError(
+        " ".join(dict.fromkeys(wrong[:_WRONG_NAMED])),
+        cure=f"{more}Arguments {'; '.join(parts)}." if parts else "There are none.",
+        field="arguments",
+    )
 
 
 def tidied(value: Any, *, names: bool = False) -> Any:
