@@ -14,7 +14,7 @@ import json
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
-from typing import Annotated, Any, Literal, NamedTuple, TypeVar
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 from mcp.server.mcpserver.utilities.func_metadata import FuncMetadata, func_metadata
 from pydantic import (
@@ -101,7 +101,7 @@ def _distinct(chunks: tuple[Evidence, ...]) -> tuple[Evidence, ...]:
 
 
 T = TypeVar("T")
-Maybe = T | SkipJsonSchema[None]
+Maybe: TypeAlias = T | SkipJsonSchema[None]
 """The schema does not offer null for what may be left out; a null that arrives is taken for nothing."""
 Query = Annotated[StrictStr, _at_most(limits.QUESTION, "characters", "question_characters"), AfterValidator(_not_blank)]
 Text = Annotated[StrictStr, _at_most(limits.ANSWER, "characters", "answer_characters"), AfterValidator(_not_blank)]
