@@ -14,8 +14,13 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from masis import Evidence
 from masis.errors import InputError
-from masis.integrations.langgraph.reading import abstracts_by_id, evidence_of, plain_evidence
-from masis.integrations.langgraph.state import merged_metrics, replaced_evidence
+from masis.integrations.langgraph.state import (
+    abstracts_by_id,
+    evidence_of,
+    merged_metrics,
+    plain_evidence,
+    replaced_evidence,
+)
 from tests.integrations.with_langgraph.graphs import EVIDENCE, asked, audited, thread
 
 SAFE = JsonPlusSerializer(allowed_msgpack_modules=None)
