@@ -22,7 +22,7 @@ from masis.integrations.mcp.resources import MOST, PROMPTS, completed, prompted
 from masis.integrations.mcp.server import Busy, Pool
 from masis.integrations.mcp.sources import gathered
 from masis.integrations.mcp.spending import Spending
-from masis.integrations.mcp.tools import Progress, Stopped, Tools, Watch, all_tools, page_of
+from masis.integrations.mcp.tools import TOOLS, Progress, Stopped, Tools, Watch, page_of
 from masis.integrations.mcp.tools import cursor_of as cursor
 from masis.schema.calls import ModelCall
 from masis.schema.case import Case, Evidence
@@ -52,7 +52,7 @@ def handlers(tmp_path: Path) -> Tools:
 
 def called(tools: Tools, name: str, arguments: dict[str, Any], watch: Watch = Watch()) -> Any:  # noqa: B008
     """The structured result of a call."""
-    tool = all_tools()[name]
+    tool = TOOLS[name]
     return tool.call(tools, tool.read(arguments), watch)
 
 
@@ -61,7 +61,7 @@ def test_long_names_and_values_are_refused_at_once_and_cut_in_the_message(key: s
     wrong = ({key: "x"}, {"query": key * 10}, {"strictness": key}, {"sourceIds": [key]}, {"sourceIds": "[" * 100_000})
     for given_ in wrong:
         with pytest.raises(InputError) as refused:
-            all_tools()["critique_answer"].read(given_)
+            TOOLS["critique_answer"].read(given_)
         assert len(str(refused.value)) < 2000
         assert "\u202e" not in str(refused.value)
 
@@ -153,7 +153,7 @@ def test_every_result_has_the_form_that_is_promised(handlers: Tools) -> None:
         "list_queue": {},
         "search_evidence": {"text": "bridge"},
     }
-    for tool in all_tools().values():
+    for tool in TOOLS.values():
         result = called(handlers, tool.name, asked[tool.name])
         schema = tool.output_schema
         assert set(schema["required"]) <= set(result) <= set(schema["properties"]), tool.name
@@ -165,7 +165,7 @@ ODD = ["bridge", "bridge/1", "1", "/", "%2F", "masis://run/x", "", "\x00", "é/\
 
 @pytest.mark.slow
 @settings(max_examples=150)
-@given(tool=st.sampled_from(list(all_tools().values())), data=st.data())
+@given(tool=st.sampled_from(list(TOOLS.values())), data=st.data())
 def test_whatever_is_asked_is_answered_or_refused_in_words(fuzzed: Tools, tool: Any, data: st.DataObject) -> None:
     text, number = st.sampled_from(ODD) | st.text(max_size=30), st.integers(-3, 200) | st.none()
     of_type = {
@@ -257,7 +257,7 @@ def test_ids_are_completed_newest_first_and_only_where_an_id_is_asked_for(handle
 
 
 def test_a_prompt_quotes_what_was_given_and_names_tools_that_are_there() -> None:
-    there = set(all_tools())
+    there = set(TOOLS)
     for prompt in PROMPTS.values():
         given_all = {argument.name: "x" for argument in prompt.arguments}
         assert {word for word in there if word in prompt.message(given_all)}, prompt.name
