@@ -216,20 +216,10 @@ def _texts(parts: Any) -> str:
     return "\n\n".join(part.text for part in parts if getattr(part, "text", None))
 
 
+_SHARED: dict[str, Any] = {"original_query": str, "evidence_chunks": list[Evidence]}
 _INPUTS: dict[Role, dict[str, Any]] = {
-    "critic": {
-        "original_query": str,
-        "evidence_chunks": list[Evidence],
-        "answer": str,
-        "reasoning_steps": list[str],
-    },
-    "reviser": {
-        "original_query": str,
-        "evidence_chunks": list[Evidence],
-        "original_answer": str,
-        "issues": list[dict[str, Any]],
-        "critique": dict[str, Any],
-    },
+    "critic": {**_SHARED, "answer": str, "reasoning_steps": list[str]},
+    "reviser": {**_SHARED, "original_answer": str, "issues": list[dict[str, Any]], "critique": dict[str, Any]},
 }
 
 
@@ -286,12 +276,13 @@ class Agent(dspy.Module):
         return language_model(model, self.version, temperature=self.temperature)
 
     def in_run(self, control: RunControl | None = None) -> InRun:
-        """Return the agent as the critic or reviser of one run, with a control of its own where none is given."""
-        if (
-            control is None
-        ):  # the model is named when it is asked, so that what is wrong with it is a failure like others
-            return InRun(self, RunControl(RunBudget(call_s=self.settings.call_deadline_s)))
-        return InRun(self, control, self.for_run(control))
+        """Return the agent as the critic or reviser of one run.
+
+        Without a control it has one of its own, and a model that can't be asked is a failure like others, of the call.
+        """
+        if control is not None:
+            return InRun(self, control, self.for_run(control))
+        return InRun(self, RunControl(RunBudget(call_s=self.settings.call_deadline_s)))
 
     def _own_lm(self) -> Any:
         return next((each.lm for each in self.predictors() if each.lm is not None), self.llm)
@@ -329,27 +320,18 @@ class InRun:
 
     def critique(self, context: AuditContext) -> CritiqueJudgement | Unscored:
         """Return the model's judgement, as any critic of an audit does; a failure is a value."""
-        inputs = {
-            "original_query": context.query,
-            "evidence_chunks": list(context.evidence),
-            "answer": context.answer,
-            "reasoning_steps": list(context.reasoning_steps),
-        }
-        asker = dataclasses.replace(self, inputs=inputs)
-        return CompiledCritic(asker, version=self.agent.version).critique(context)
+        asker = self._asker(context, answer=context.answer, reasoning_steps=list(context.reasoning_steps))
+        return CompiledCritic(asker).critique(context)
 
     def revise(self, context: AuditContext, critique: Critique, issues: Sequence[Issue]) -> Revision:
         """Return a revision, as any reviser of an audit does. Raises ReviserFailed and its like."""
         rows, view = briefing(context, critique, issues)
-        inputs = {
-            "original_query": context.query,
-            "evidence_chunks": list(context.evidence),
-            "original_answer": context.answer,
-            "issues": rows,
-            "critique": view,
-        }
-        asker = dataclasses.replace(self, inputs=inputs)
-        return CompiledReviser(asker, version=self.agent.version).revise(context, critique, issues)
+        asker = self._asker(context, original_answer=context.answer, issues=rows, critique=view)
+        return CompiledReviser(asker).revise(context, critique, issues)
+
+    def _asker(self, context: AuditContext, **inputs: Any) -> InRun:
+        shared = {"original_query": context.query, "evidence_chunks": list(context.evidence)}
+        return dataclasses.replace(self, inputs={**shared, **inputs})
 
     def ask(self, prompt: Prompt, shape: type[R], *, max_tokens: int, temperature: float | None = None) -> R:
         """Return the reply as a record. The temperature is the language model's, which optimisers set.
@@ -497,17 +479,9 @@ class MultiAgentCriticLoop(dspy.Module):
             evidence=evidence_of(evidence_chunks, "evidence_chunks"),
             reasoning_steps=tuple(reasoning_steps or ()),
         )
-        run = run_to_completion(
-            loop.audit(
-                case,
-                self._roles(settings),
-                settings,
-                run_id=loop.new_run_id(),
-                case_digest=case.digest(),
-                cancelled=cancelled,
-            ),
-            on_event,
-        )
+        roles, name, digest = self._roles(settings), loop.new_run_id(), case.digest()
+        work = loop.audit(case, roles, settings, run_id=name, case_digest=digest, cancelled=cancelled)
+        run = run_to_completion(work, on_event)
         return dspy.Prediction(**dict(CriticLoopOutput.model_validate(run, from_attributes=True)), run=run)
 
     async def aforward(self, *arguments: Any, **named: Any) -> Any:

@@ -59,16 +59,9 @@ class Labels(NamedTuple):
 
 
 def labels_of(config: Mapping[str, Any], name: str, place: str) -> Labels:
-    """Read what a model's outputs mean.
+    """Read what a model's outputs mean from its ``config.json``; MiniCheck's models are known by their ``name``.
 
-    Args:
-        config: Its ``config.json``.
-        name: What it is called: MiniCheck's models are known by it.
-        place: The configuration's path, for errors.
-
-    Raises:
-        SettingsError: It can't be recognised; the message names the field and the cure.
-
+    Raises SettingsError, which names the ``place`` and the field, and the cure, where it can't be recognised.
     """
     architectures = config.get("architectures")
     kind = str(architectures[0]) if isinstance(architectures, list) and architectures else ""

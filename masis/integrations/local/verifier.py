@@ -27,6 +27,7 @@ from masis.audit.claims import Checked, one_check_each
 from masis.audit.sentences import split_sentences
 from masis.errors import StepError
 from masis.integrations.local.scoring import LocalScorer, PairScore
+from masis.llm.roles.verifier import unmarked
 from masis.schema.audit import (
     CitationAudit,
     Claim,
@@ -305,13 +306,7 @@ class LocalVerifier:
 
 def said(claim: Claim) -> str:
     """Return what the claim says, without its markers: in words that stand alone, where somebody put it so."""
-    if claim.statement:
-        return claim.statement
-    parts, at = [], 0
-    for start, end in sorted(claim.markers):
-        parts.append(claim.text[at:start])
-        at = max(at, end)
-    return " ".join("".join([*parts, claim.text[at:]]).split())
+    return claim.statement or " ".join(unmarked(claim).split())
 
 
 def verdict_of(scored: Sequence[Scored], settings: Settings) -> ClaimVerdict:
