@@ -13,7 +13,7 @@ import hashlib
 import json
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, TypeVar
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
 from mcp import types as wire
 from mcp.server.mcpserver.utilities.func_metadata import FuncMetadata, func_metadata
@@ -28,7 +28,6 @@ from pydantic import (
     ValidationError,
 )
 from pydantic.alias_generators import to_camel
-from pydantic.json_schema import SkipJsonSchema
 from pydantic_core import PydanticCustomError
 
 from masis.api import audits, draft_critique
@@ -100,8 +99,12 @@ def _distinct(chunks: tuple[Evidence, ...]) -> tuple[Evidence, ...]:
     return chunks
 
 
+def _without_null(schema: dict[str, Any]) -> None:
+    schema |= next(each for each in schema.pop("anyOf") if each != {"type": "null"})
+
+
 T = TypeVar("T")
-Maybe: TypeAlias = T | SkipJsonSchema[None]
+Maybe = Annotated[T | None, Field(json_schema_extra=_without_null)]
 """The schema does not offer null for what may be left out; a null that arrives is taken for nothing."""
 Query = Annotated[StrictStr, _at_most(limits.QUESTION, "characters", "question_characters"), AfterValidator(_not_blank)]
 Text = Annotated[StrictStr, _at_most(limits.ANSWER, "characters", "answer_characters"), AfterValidator(_not_blank)]
