@@ -12,15 +12,18 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Iterable, Mapping
+from itertools import count
 from typing import Annotated, Any, TypedDict, TypeVar
 
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from pydantic import BaseModel, ValidationError
 
+from masis import schema
 from masis.audit.concurrency import start_in_thread
 from masis.audit.run_control import RunBudget, RunControl
 from masis.errors import InputError
 from masis.schema.case import Case, Evidence
+from masis.schema.documents import ID_KEYS, TEXT_KEYS, read_document
 from masis.schema.run import Run
 from masis.schema.screening import Abstract
 from masis.screening.sources.records import abstract_of, validate_abstract
@@ -128,10 +131,6 @@ def thread_of(config: RunnableConfig) -> str | None:
 
 # What a state says, read into our records.
 
-IDS = ("id", "chunk_id", "doc_id", "document_id")
-TEXTS = ("text", "page_content", "content")
-SOURCES = ("source", "url", "file_path", "path")
-
 NOTHING = Evidence(id="no_evidence_999999999", source="nothing was retrieved")
 """Stands where a retriever brought nothing: it has no text, and its id is none that an answer could hit by counting."""
 
@@ -158,24 +157,28 @@ def plain_evidence(found: Iterable[Any]) -> list[Json]:
     One without an id is named by its place (``chunk_1``). Raises InputError for what has no text, for two texts under
     one id, and for one chunk in place of a list, which would be read letter by letter.
     """
-    if isinstance(found, str | bytes | Mapping):
-        raise InputError("is one thing, not a list of chunks", cure="Put it into a list.", field="evidence")
+    given = found if isinstance(found, str | bytes | Mapping) else list(map(_named, found, count()))
     plain: dict[str, Json] = {}
-    for place, each in enumerate(found):
-        fields = _fields(each)
-        text = next((fields[name] for name in TEXTS if isinstance(fields.get(name), str)), None)
-        if text is None:
-            cure = "Give a mapping with id and text, a LangChain document, or an object with chunk_id and text."
-            raise InputError(f"{type(each).__name__} has no text", cure=cure, field=f"evidence[{place}]")
-        chunk = {"id": str(_first(IDS, fields) or f"chunk_{place + 1}"), "text": text}
-        if source := _first(SOURCES, fields):
-            chunk["source"] = str(source)
-        read = {*IDS, *TEXTS, *SOURCES}
-        chunk |= _jsonable({key: value for key, value in fields.items() if key not in read and value is not None})
-        if plain.setdefault(chunk["id"], chunk)["text"] != text:
-            problem, cure = f"the id {chunk['id']!r} names two different texts", "Give each chunk an id of its own."
+    for place, read in enumerate(schema.case.evidence_of(given)):
+        chunk = _jsonable(read.model_dump(exclude_none=True))
+        if plain.setdefault(read.id, chunk)["text"] != read.text:
+            problem, cure = f"the id {read.id!r} names two different texts", "Give each chunk an id of its own."
             raise InputError(problem, cure=cure, field=f"evidence[{place}]")
     return list(plain.values())
+
+
+def _named(chunk: Any, place: int) -> Any:
+    """Return a mapping, or an object of a graph's own, with its id under the name that evidence has."""
+    if not isinstance(chunk, Mapping):
+        if not hasattr(chunk, "chunk_id"):
+            return chunk
+        chunk = {name: getattr(chunk, name, None) for name in ("chunk_id", "text", "source")}
+    if not any(isinstance(chunk.get(name), str) for name in TEXT_KEYS):
+        cure = "Give a mapping with id and text, a LangChain document, or an object with chunk_id and text."
+        raise InputError("has no text", cure=cure, field=f"evidence[{place}]")
+    key = next((name for name in ID_KEYS if chunk.get(name) not in (None, "")), "id")
+    rest = {name: each for name, each in chunk.items() if name not in (key, "id") and each is not None}
+    return {"id": str(chunk[key]), **rest} if chunk.get(key) else rest
 
 
 def abstracts_by_id(found: Mapping[str, Any] | Iterable[Any]) -> dict[str, Json]:
@@ -187,45 +190,25 @@ def abstracts_by_id(found: Mapping[str, Any] | Iterable[Any]) -> dict[str, Json]
     if isinstance(found, str | bytes):
         raise InputError("is one text, not a list of abstracts", cure="Put it into a list.", field="abstracts")
     abstracts = {}
-    for each in found.values() if isinstance(found, Mapping) else found:
-        if isinstance(each, Abstract):
-            abstract = each
-        else:
-            fields = _fields(each)
-            values = {
-                **_metadata(fields),
-                **{key: value for key, value in fields.items() if key != "metadata" and value},
-            }
-            text = str(_first((*TEXTS, "abstract"), values) or "")
-            values = {
-                key: value for key, value in values.items() if key not in (*TEXTS, "abstract") and value is not None
-            }
-            title, doi, pmid = (str(values.get(name) or "") for name in ("title", "doi", "pmid"))
-            name = _first(IDS, values) or abstract_of(title=title, text=text, doi=doi, pmid=pmid).id
-            abstract = validate_abstract({**_jsonable(values), "id": str(name), "text": text})
+    for place, each in enumerate(found.values() if isinstance(found, Mapping) else found):
+        abstract = each if isinstance(each, Abstract) else _abstract(each, place)
         abstracts[abstract.id] = abstract.model_dump(mode="json")
     return abstracts
 
 
-def _fields(found: Any) -> Mapping[str, Any]:
+def _abstract(found: Any, place: int) -> Abstract:
     if isinstance(found, Mapping):
-        return found
-    if isinstance(found, str):
-        return {"text": found}
-    if isinstance(found, BaseModel):
-        return found.model_dump()
-    names = (*IDS, *TEXTS, *SOURCES, "metadata")
-    return {name: getattr(found, name) for name in names if getattr(found, name, None) is not None}
-
-
-def _metadata(fields: Mapping[str, Any]) -> Mapping[str, Any]:
-    found = fields.get("metadata")
-    return found if isinstance(found, Mapping) else {}
-
-
-def _first(names: Iterable[str], fields: Mapping[str, Any]) -> Any:
-    places = (fields, _metadata(fields))
-    return next((place[name] for place in places for name in names if place.get(name) not in (None, "")), None)
+        metadata = found.get("metadata")
+        values = {**(metadata if isinstance(metadata, Mapping) else {}), **found}
+        text = next((values[name] for name in (*TEXT_KEYS, "abstract") if values.get(name)), "")
+    else:
+        read = read_document(found, place, "abstracts")
+        values, text = {**read.metadata, **({"id": read.id} if read.id else {})}, read.content
+    values = {name: each for name, each in values.items() if each and name not in (*TEXT_KEYS, "abstract", "metadata")}
+    title, doi, pmid = (str(values.get(name, "")) for name in ("title", "doi", "pmid"))
+    name = next((values[name] for name in ID_KEYS if name in values), None)
+    name = name or abstract_of(title=title, text=str(text), doi=doi, pmid=pmid).id
+    return validate_abstract({**_jsonable(values), "id": str(name), "text": str(text)})
 
 
 def _jsonable(fields: Mapping[str, Any]) -> Json:
