@@ -168,7 +168,12 @@ def inputs_of(role: Role, case: Labelled) -> dict[str, Any]:
     shared = {"original_query": case.query, "evidence_chunks": list(case.evidence)}
     if role == "critic":
         return {**shared, "answer": case.answer, "reasoning_steps": list(case.reasoning_steps)}
-    critique = {"issues": labelled.reviser_issues(case), "critique_reasoning": ""}
+    found = [
+        {"severity": each.severity, "type": each.kind, "quote": each.words or None}
+        | dict.fromkeys(("description", "reason"), each.description)
+        for each in case.expected
+    ]
+    critique = {"issues": found, "critique_reasoning": ""}
     return {**shared, "original_answer": case.answer, "critique": critique}
 
 

@@ -11,7 +11,7 @@ import json
 import random
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from masis.api.audits import audit_citations
 from masis.bench.rows import groups
@@ -216,20 +216,3 @@ def shuffled(cases: Sequence[Labelled], seed: int) -> list[Labelled]:
                 expected[number] = each._replace(span=(max(0, end - each.span[1] + each.span[0]), end))
         mixed.append(case._replace(expected=tuple(expected), right=other.right, wrong=other.wrong))
     return mixed
-
-
-def reviser_issues(case: Labelled) -> list[dict[str, Any]]:
-    """Return the issues of an answer as a reviser gets them."""
-    return [
-        {
-            "id": f"i{number}",
-            "severity": each.severity,
-            "type": each.kind,
-            "description": each.description,
-            "reason": each.description,
-            "suggestion": "",
-            "quote": each.words or None,
-            "evidence_ids": [],
-        }
-        for number, each in enumerate(case.expected, 1)
-    ]

@@ -380,12 +380,13 @@ class Tools:
             if found and not found.incomplete and found.termination_reason != "cancelled":
                 return reports.of_run(found, reused=True)
             self.spending.check()
+            report = _reporter(self.settings, chosen, watch)
+
+            def cancelled() -> bool:
+                return watch.stop_if_gone() or self.spending.reached
+
             run = self.workbench.audits.audit(
-                ACTOR,
-                chosen,
-                settings=self.settings,
-                on_event=_ProgressReporter(self.settings, chosen, watch).event,
-                cancelled=lambda: watch.stop_if_gone() or self.spending.reached,
+                ACTOR, chosen, settings=self.settings, on_event=report, cancelled=cancelled
             )
         return reports.of_run(run, reused=False)
 
@@ -568,31 +569,30 @@ class Tools:
             ) from error
 
 
-class _ProgressReporter:
-    """Turns the events of an audit into progress that only grows."""
+def _reporter(settings: Settings, case: Case, watch: Watch) -> Callable[[Event], None]:
+    """Return what turns the events of an audit into progress that only grows."""
+    total = float(settings.max_iterations * STEPS + (0 if case.answer and case.answer.strip() else 1))
+    done = 0.0
 
-    def __init__(self, settings: Settings, case: Case, watch: Watch) -> None:
-        self._watch, self._done = watch, 0.0
-        self._total = float(settings.max_iterations * STEPS + (0 if case.answer and case.answer.strip() else 1))
-
-    def event(self, event: Event) -> None:
-        """Take one event of the run."""
+    def take(event: Event) -> None:
+        nonlocal done
         where = f"iteration {event.iteration}, {event.step}" if event.iteration else str(event.step)
         match event.kind:
             case "run_started":
                 resumed = event.data.get("resumed_after", 0)
-                self._done = float(resumed * STEPS)
-                self._advance(0.0, f"run {event.run_id} {'is resumed' if resumed else 'begins'}")
+                done, message = float(resumed * STEPS), f"run {event.run_id} {'is resumed' if resumed else 'begins'}"
             case "step_started":
-                self._advance(0.5, where)
+                done, message = done + 0.5, where
             case "step_finished":
-                self._advance(0.5, f"{where} done")
+                done, message = done + 0.5, f"{where} done"
             case "run_finished":
-                self._advance(self._total - self._done, "done")
+                done, message = total, "done"
+            case _:
+                return
+        done = min(done, total)
+        watch.report(Progress(done, total, message))
 
-    def _advance(self, more: float, message: str) -> None:
-        self._done = min(self._done + more, self._total)
-        self._watch.report(Progress(self._done, self._total, message))
+    return take
 
 
 def _document(source: Source) -> SourceDocument:

@@ -14,7 +14,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -178,27 +178,18 @@ def _cluster(job: RayAudit) -> Iterator[tuple[Any, int]]:
     quiet_ray()
     import ray
 
-    if ray.is_initialized():
-        yield ray, _cores(ray)
-        return
-    folder = None if job.address else _own_folder()
-    own = (
-        {}
-        if job.address
-        else {
-            "num_cpus": job.workers if job.workers and not uses_models(job.settings) else None,
-            "object_store_memory": STORE_BYTES,
-            "include_dashboard": False,
-            "_temp_dir": folder,
-        }
-    )
-    ray.init(address=job.address or "local", namespace="masis", logging_level="ERROR", log_to_driver=False, **own)
-    try:
-        yield ray, _cores(ray)
-    finally:
-        ray.shutdown()
-        if folder:
-            shutil.rmtree(folder, ignore_errors=True)
+    with ExitStack() as undo:
+        if not ray.is_initialized():
+            own: dict[str, Any] = {}
+            if not job.address:
+                own["_temp_dir"] = _own_folder()
+                undo.callback(shutil.rmtree, own["_temp_dir"], ignore_errors=True)
+                own["num_cpus"] = job.workers if job.workers and not uses_models(job.settings) else None
+                own |= {"object_store_memory": STORE_BYTES, "include_dashboard": False}
+            quiet: dict[str, Any] = {"logging_level": "ERROR", "log_to_driver": False}
+            ray.init(address=job.address or "local", namespace="masis", **quiet, **own)
+            undo.callback(ray.shutdown)
+        yield ray, max(1, int(ray.cluster_resources().get("CPU", 1)))
 
 
 def _own_folder() -> str:
@@ -211,10 +202,6 @@ def _own_folder() -> str:
 
 
 _FOLDER = "masis-ray-"
-
-
-def _cores(ray: Any) -> int:
-    return max(1, int(ray.cluster_resources().get("CPU", 1)))
 
 
 def _ledger(ray: Any, job: RayAudit) -> Any:
