@@ -181,7 +181,8 @@ def trust(
     )
     report, missed, watch = service.compare(person, filters), service.missed(person), service.watch()
     people, score = service.people(person), service.score()
-    answers = short_answers(report, missed, watch)
+    blind = service.compare(person, filters.model_copy(update={"blind_only": True})) if seen else report
+    answers = short_answers(blind, missed, watch)
     parts = {level: service.parts(person, level, filters.source).comparison for level in _LEVELS}
     record: dict[str, Any] = {
         "short": answers,

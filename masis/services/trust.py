@@ -698,7 +698,7 @@ def _work(name: str, mine: pd.DataFrame, frame: pd.DataFrame) -> Own:
     return Own(
         name,
         len(mine),
-        len(mine) / mine["at"].str.slice(0, 13).nunique() if len(mine) else None,
+        len(mine) / mine["at"].str.slice(0, 13).nunique() if len(seconds) else None,
         len(mine) / mine["at"].str.slice(0, 10).nunique() if len(mine) else None,
         float(seconds.median()) if len(seconds) else None,
         share(mine["verdict"] == "override", mine["question"].to_numpy(dtype=str)) if len(mine) else none,

@@ -360,12 +360,14 @@ def test_the_short_answers_say_what_is_not_known(bench: Workbench, reviewed: Wor
     assert "of 6 (the true share may be anything from" in far
     assert "faulty answers it accused " in far
     assert since.startswith("These figures rest on 12 answers settled by people ")
-    assert "149 without a fault would show with 95% certainty" in following
+    assert "draws 149 at random for blind decisions" in following
     report = trust.compare(ADA, TrustFilter())
     few, enough = (trust.missed(ADA)._replace(drawable=count) for count in (18, 149))
     assert "18 undecided can be drawn, 131 more are needed" in short_answers(report, few, None)["What next?"]
-    assert "A lead draws a random sample" in short_answers(report, enough, None)["What next?"]
+    assert "Audit more answers" not in short_answers(report, enough, None)["What next?"]
+    assert "(Team, Policy)" not in following
     nothing = trust.compare(ADA, TrustFilter(field="Law"))
+    assert "(Team, Policy): only such decisions count" in short_answers(nothing, enough, None)["What next?"]
     assert "Nobody knows yet" in short_answers(nothing, trust.missed(ADA), None)["How far is the audit right?"]
     assert figure(trust.compare(ADA, TrustFilter()).answers.kappa, share=False).startswith("0.50 (n = 12; no interval")
 

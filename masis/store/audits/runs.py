@@ -146,6 +146,7 @@ def faults(iteration: Iteration) -> list[str]:
         ("partial", "partial" in verdicts),
         ("hallucination", iteration.critique.hallucination_detected or audit.hallucination_detected),
         ("conflicting_evidence", bool(iteration.critique.conflicting_evidence)),
+        ("missing", any(issue.rule in ("missing_information", "dropped_content") for issue in iteration.issues)),
         ("unscored", unscored),
     )
     return [name for name, present in signs if present]
