@@ -20,11 +20,9 @@ from masis.cli import main
 from masis.errors import MissingExtra, MissingModel, SettingsError, StepError
 from masis.integrations.local import model_files, plugin, scoring, verifier
 from masis.integrations.local.label_mapping import labels_of
-from masis.integrations.local.scoring import PairScore
 from masis.integrations.local.verifier import (
     MOST,
     WINDOW_WORDS,
-    Scored,
     Window,
     choose,
     verdict_of,
@@ -148,8 +146,8 @@ def test_what_is_no_number_is_no_verdict(tmp_path: Path, score: float) -> None:
 # thresholds
 
 
-def _scored(supports: float, contradicts: float | None = None, shared: float = 0.9) -> Scored:
-    return Scored(Window("1", 0, 1, "x", shared), PairScore(supports, contradicts))
+def _scored(supports: float, contradicts: float | None = None, shared: float = 0.9) -> Window:
+    return Window("1", 0, 1, "x", shared, supports=supports, contradicts=contradicts)
 
 
 @pytest.mark.parametrize(
@@ -167,7 +165,7 @@ def _scored(supports: float, contradicts: float | None = None, shared: float = 0
         ([_scored(0.6, 0.3), _scored(0.0, 0.9)], "unverifiable"),
     ],
 )
-def test_verdicts_lie_at_the_documented_thresholds(windows: list[Scored], verdict: str) -> None:
+def test_verdicts_lie_at_the_documented_thresholds(windows: list[Window], verdict: str) -> None:
     assert verdict_of(windows, Settings()) == verdict
 
 

@@ -26,7 +26,7 @@ from masis.audit.assertions import sentence_claims
 from masis.audit.claims import Checked, one_check_each
 from masis.audit.sentences import split_sentences
 from masis.errors import StepError
-from masis.integrations.local.scoring import LocalScorer, PairScore
+from masis.integrations.local.scoring import LocalScorer
 from masis.llm.roles.verifier import unmarked
 from masis.schema.audit import (
     CitationAudit,
@@ -55,7 +55,10 @@ _WORD = re.compile(r"[぀-ヿ㐀-䶿一-鿿฀-๿]|[^\W_]+")
 
 
 class Window(NamedTuple):
-    """A stretch of a chunk: ``evidence.text[start:end] == text``; ``shared``, 0 to 1, of a claim's words are in it."""
+    """A stretch of a chunk: ``evidence.text[start:end] == text``; ``shared``, 0 to 1, of a claim's words are in it.
+
+    ``supports`` and ``contradicts`` are the model's score of it and the claim, once there is one.
+    """
 
     evidence_id: str
     start: int
@@ -63,6 +66,8 @@ class Window(NamedTuple):
     text: str
     shared: float = 0.0
     words: frozenset[str] = frozenset()
+    supports: float = 0.0
+    contradicts: float | None = None
 
 
 def words_of(text: str) -> list[str]:
@@ -147,13 +152,6 @@ Missing = Callable[[str, str, Sequence[ClaimCheck], Sequence[Evidence]], tuple[M
 """Finds what an answer leaves out: question, answer, checks, evidence."""
 
 
-class Scored(NamedTuple):
-    """A window with what the model made of it."""
-
-    window: Window
-    score: PairScore
-
-
 @dataclass(frozen=True)
 class LocalVerifier:
     """Judges each sentence that asserts something. What is left out is found by ``missing``, without the model.
@@ -196,7 +194,7 @@ class LocalVerifier:
         except StepError as error:
             return tuple(self._unscored(claim, error) for claim in claims)
         return tuple(
-            self._check(claim, [Scored(window, next(scores)) for window in windows], evidence)
+            self._check(claim, [window._replace(**next(scores)._asdict()) for window in windows], evidence)
             for claim, windows in zip(claims, chosen, strict=True)
         )
 
@@ -207,7 +205,7 @@ class LocalVerifier:
         checks = one_check_each(claims, self.verify(claims, evidence))
         return Checked(checks, self.missing(query, answer, checks, evidence) if completeness and self.missing else ())
 
-    def _check(self, claim: Claim, scored: Sequence[Scored], evidence: Sequence[Evidence]) -> ClaimCheck:
+    def _check(self, claim: Claim, scored: Sequence[Window], evidence: Sequence[Evidence]) -> ClaimCheck:
         verdict: ClaimVerdict = verdict_of(scored, self.settings) if scored else "unverifiable"
         made: dict[str, Any] = {
             "claim": claim,
@@ -219,27 +217,27 @@ class LocalVerifier:
         if not scored:
             made |= {"support": None, "references": (), "issue": "There is nothing to check this against."}
             return ClaimCheck(**made)
-        best, worst = max(each.score.supports for each in scored), _most_contradicting(scored)
+        best, worst = max(each.supports for each in scored), _most_contradicting(scored)
         # Support that goes with a verdict that denies it is never more than half.
         made["support"] = min(best, UNSUPPORTED_MOST) if verdict in ("contradicted", "unsupported") else best
         highest, supported_from = f"highest support {best:.2f}", self.settings.local_supported_from
         if verdict == "supported":
             supporting = self._supporting(scored)
             made["confidence"] = best
-            made["sources"] = tuple(dict.fromkeys(each.window.evidence_id for each in supporting))
+            made["sources"] = tuple(dict.fromkeys(each.evidence_id for each in supporting))
             made["quotes"] = tuple(
                 Quote(
-                    evidence_id=each.window.evidence_id,
-                    start=each.window.start,
-                    end=each.window.end,
-                    text=each.window.text,
-                    score=each.score.supports,
+                    evidence_id=each.evidence_id,
+                    start=each.start,
+                    end=each.end,
+                    text=each.text,
+                    score=each.supports,
                 )
                 for each in supporting
             )
         elif verdict == "contradicted" and worst is not None:
-            made["confidence"] = worst.score.contradicts
-            made["sources"] = (worst.window.evidence_id,)
+            made["confidence"] = worst.contradicts
+            made["sources"] = (worst.evidence_id,)
             made["contradictions"] = (_contradiction(claim, worst),)
             made["issue"] = "The verifier model reads a passage of the evidence as a contradiction of this."
         elif verdict == "unsupported":
@@ -255,15 +253,15 @@ class LocalVerifier:
             )
         return ClaimCheck(**made)
 
-    def _supporting(self, scored: Sequence[Scored]) -> list[Scored]:
-        found = [each for each in scored if each.score.supports >= self.settings.local_supported_from]
-        return sorted(found, key=lambda each: -each.score.supports)
+    def _supporting(self, scored: Sequence[Window]) -> list[Window]:
+        found = [each for each in scored if each.supports >= self.settings.local_supported_from]
+        return sorted(found, key=lambda each: -each.supports)
 
     def _reference(
-        self, cited: str, claim: Claim, scored: Sequence[Scored], evidence: Sequence[Evidence]
+        self, cited: str, claim: Claim, scored: Sequence[Window], evidence: Sequence[Evidence]
     ) -> ReferenceCheck:
-        own = [each for each in scored if each.window.evidence_id == cited]
-        best = max((each.score.supports for each in own), default=None)
+        own = [each for each in scored if each.evidence_id == cited]
+        best = max((each.supports for each in own), default=None)
 
         def finding(name: ReferenceFinding, reason: str, better: str | None = None) -> ReferenceCheck:
             return ReferenceCheck(evidence_id=cited, finding=name, support=best, better=better, reason=reason)
@@ -280,13 +278,13 @@ class LocalVerifier:
         if verdict == "supported":
             return finding("supports", "It supports this.")
         supporting = self._supporting(scored)
-        others = [each.window.evidence_id for each in supporting if each.window.evidence_id in claim.cited]
+        others = [each.evidence_id for each in supporting if each.evidence_id in claim.cited]
         if verdict == "contradicted":
             return finding("contradicts", "It contradicts this.")
         if others and verdict == "unsupported":
             return finding("redundant", f"{others[0]} supports this without it.")
         if verdict == "unsupported" and supporting:
-            better = supporting[0].window.evidence_id
+            better = supporting[0].evidence_id
             return finding("misattributed", f"{cited} does not support this; {better} does.", better)
         if verdict == "unsupported":
             return finding("unsupported", "It does not support this.")
@@ -309,11 +307,11 @@ def said(claim: Claim) -> str:
     return claim.statement or " ".join(unmarked(claim).split())
 
 
-def verdict_of(scored: Sequence[Scored], settings: Settings) -> ClaimVerdict:
+def verdict_of(scored: Sequence[Window], settings: Settings) -> ClaimVerdict:
     """Return the verdict that the scores of a claim's windows give, by the thresholds of the settings."""
-    best = max(each.score.supports for each in scored)
+    best = max(each.supports for each in scored)
     worst = _most_contradicting(scored)
-    against = worst.score.contradicts or 0.0 if worst else 0.0
+    against = worst.contradicts or 0.0 if worst else 0.0
     if best >= settings.local_supported_from:
         return "supported" if against < DISAGREE_FROM else "unverifiable"
     if worst is not None and against >= settings.local_contradicted_from and best < DISAGREE_FROM:
@@ -321,22 +319,22 @@ def verdict_of(scored: Sequence[Scored], settings: Settings) -> ClaimVerdict:
     return "unsupported" if best <= settings.local_unsupported_to else "unverifiable"
 
 
-def _most_contradicting(scored: Sequence[Scored]) -> Scored | None:
+def _most_contradicting(scored: Sequence[Window]) -> Window | None:
     """Return the window that contradicts most, of those that are about the same thing; None where none is."""
-    related = [each for each in scored if each.score.contradicts is not None and each.window.shared >= SHARED_LEAST]
-    return max(related, key=lambda each: each.score.contradicts or 0.0, default=None)
+    related = [each for each in scored if each.contradicts is not None and each.shared >= SHARED_LEAST]
+    return max(related, key=lambda each: each.contradicts or 0.0, default=None)
 
 
-def _contradiction(claim: Claim, worst: Scored) -> Contradiction:
+def _contradiction(claim: Claim, worst: Window) -> Contradiction:
     return Contradiction(
         kind="stated",
         claim_start=0,
         claim_end=len(claim.text),
         claim_text=claim.text,
-        evidence_id=worst.window.evidence_id,
-        evidence_start=worst.window.start,
-        evidence_end=worst.window.end,
-        evidence_text=worst.window.text,
+        evidence_id=worst.evidence_id,
+        evidence_start=worst.start,
+        evidence_end=worst.end,
+        evidence_text=worst.text,
         reason="The verifier model reads this passage as a contradiction of the claim.",
-        strength=worst.score.contradicts or 0.0,
+        strength=worst.contradicts or 0.0,
     )

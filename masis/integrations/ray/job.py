@@ -139,7 +139,7 @@ def _run(job: RayAudit, left: list[Part], done: dict[str, tuple[int, ...]], core
         part = Part(**row)
         return (chunk._asdict() for chunk in inputs.chunks_of(part, place, profile, size, done.get(part.name, ())))
 
-    work, workers = _work(job, cores)
+    work, at_once, workers = _shared_out(job, cores)
     logging.getLogger("ray.data").setLevel(logging.ERROR)
     context = data.DataContext.get_current()
     context.enable_progress_bars = False
@@ -150,7 +150,7 @@ def _run(job: RayAudit, left: list[Part], done: dict[str, tuple[int, ...]], core
     chunks = dataset.flat_map(read, num_cpus=0, compute=data.TaskPoolStrategy(size=min(len(left), workers, READERS)))
     audited = chunks.map_batches(
         Auditor,
-        fn_constructor_args=(work, ledger),
+        fn_constructor_args=(work, at_once, ledger),
         batch_size=1,
         compute=data.ActorPoolStrategy(
             min_size=1, max_size=workers, initial_size=workers, max_tasks_in_flight_per_actor=2
@@ -161,15 +161,17 @@ def _run(job: RayAudit, left: list[Part], done: dict[str, tuple[int, ...]], core
     return all(complete)
 
 
-def _work(job: RayAudit, cores: int) -> tuple[Work, int]:
-    """What each worker does, and how many there are: with models they share the calls at once that were asked for."""
+def _shared_out(job: RayAudit, cores: int) -> tuple[RayAudit, int, int]:
+    """What each worker does, its audits at once, and how many workers there are.
+
+    With models they share the calls at once that were asked for.
+    """
     calls = max(1, job.workers or calls_at_once(job.settings))
     if not uses_models(job.settings):
-        return Work(job.settings, job.out, 1, job.tries, job.max_cost is not None), job.workers or cores
+        return job, 1, job.workers or cores
     workers = min(cores, calls)
     each = math.ceil(calls / workers)
-    settings = with_concurrency(job.settings, each)
-    return Work(settings, job.out, each * AUDITS_A_CALL, job.tries, job.max_cost is not None), workers
+    return job._replace(settings=with_concurrency(job.settings, each)), each * AUDITS_A_CALL, workers
 
 
 @contextmanager
@@ -247,25 +249,15 @@ def _watched(ray: Any, ledger: Any, watch: Callable[[Totals], bool], failed: Cal
 # The workers.
 
 
-class Work(NamedTuple):
-    """What every worker needs: the settings, where to write, audits at once, and the tries of a case that raises."""
-
-    settings: Settings
-    out: str
-    at_once: int
-    tries: int
-    max_cost: bool
-
-
 Entry = tuple[int, Case | None, str | None]
 
 
 class Auditor:
     """A worker of the pool; ``ledger`` is the job's actor."""
 
-    def __init__(self, work: Work, ledger: Any) -> None:
+    def __init__(self, work: RayAudit, at_once: int, ledger: Any) -> None:
         self.work, self.ledger, self.lake = work, ledger, shards.Lake(work.out)
-        self.pool = ThreadPoolExecutor(work.at_once, thread_name_prefix="audit")
+        self.pool = ThreadPoolExecutor(at_once, thread_name_prefix="audit")
         telemetry.start(work.settings)
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
@@ -310,7 +302,7 @@ class Auditor:
         if case is None:
             return failed(problem or "holds no case", 0)
         while True:
-            usd = (estimate(case, self.work.settings).cost_usd or 0.0) if self.work.max_cost else 0.0
+            usd = (estimate(case, self.work.settings).cost_usd or 0.0) if self.work.max_cost is not None else 0.0
             what, tries = self._asked("begin", chunk.shard, number, usd)
             if what == "stop":
                 return None
