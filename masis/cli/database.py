@@ -25,7 +25,7 @@ from masis.schema.retention import Purge, PurgePlan, RetentionRule
 from masis.schema.review import LogCheck
 from masis.schema.wording import counted
 from masis.services import Workbench, backups
-from masis.services.health import HealthItem, HealthReport, before_the_first_case, unopened
+from masis.services.health import HealthItem, HealthReport, without_database
 from masis.services.reassessment import Reassessment, in_words
 from masis.services.records import DecisionFilter
 from masis.services.retention import rule_of
@@ -61,10 +61,8 @@ def health(
     settings, path = judges.load().settings, database_path(db)
     if path.exists():
         report = _health_of(db, settings, ask=ask)
-    elif db is None:
-        report = before_the_first_case(path, settings, ask_models=ask)
     else:
-        report = unopened(shared.no_database(path), path, settings, ask_models=ask)
+        report = without_database(path, settings, shared.no_database(path) if db else None, ask_models=ask)
     width = max((len(item.name) for item in report.items), default=0)
     emit(report.to_json(), (line for item in report.items for line in _health_lines(item, width)))
     if not report.ok:
@@ -76,7 +74,7 @@ def _health_of(named: Path | None, settings: Settings, *, ask: bool) -> HealthRe
     try:
         return shared.open_existing(named, "open").health(settings, ask_models=ask)
     except StoreError as error:
-        return unopened(error, database_path(named), settings, ask_models=ask)
+        return without_database(database_path(named), settings, error, ask_models=ask)
 
 
 def _health_lines(item: HealthItem, width: int) -> Iterator[str]:

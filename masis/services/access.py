@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple
 
 from masis.errors import NotAllowed
 from masis.schema.actor import PERMISSIONS, Actor, Permission
+from masis.store import Store
 
 _DOING: dict[Permission, str] = {
     "read": "read",
@@ -50,6 +51,13 @@ OPEN = Access(sign_in=False)
 """Nobody signs in: whoever reaches the workbench may do everything."""
 
 SIGN_IN_REQUIRED = Access(sign_in=True)
+
+
+class Service:
+    """The use cases of one subject on one database; ``access`` says who may do what."""
+
+    def __init__(self, store: Store, access: Access = OPEN) -> None:
+        self._store, self._access = store, access
 
 
 Takes = Permission | Literal["nothing", "token", "file"]

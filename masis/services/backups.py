@@ -10,10 +10,9 @@ from typing import NamedTuple
 from masis.errors import InputError, StoreError
 from masis.schema.actor import Actor
 from masis.schema.wording import counted
-from masis.services.access import OPEN, Access
+from masis.services.access import Service
 from masis.services.background import Repeated
 from masis.settings import Settings
-from masis.store import Store
 from masis.store.core import backup
 from masis.store.core.backup import BackupCheck
 from masis.views.numbers import file_size
@@ -36,11 +35,8 @@ class BackupMade(NamedTuple):
     removed: tuple[Path, ...]
 
 
-class BackupService:
+class BackupService(Service):
     """The use cases of backing up one database."""
-
-    def __init__(self, store: Store, access: Access = OPEN) -> None:
-        self._store, self._access = store, access
 
     def make(self, actor: Actor, target: Path, *, keep: int = 0, now: datetime | None = None) -> BackupMade:
         """Copy the database while it is in use, and verify the copy.

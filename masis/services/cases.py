@@ -14,7 +14,7 @@ from masis.schema.run import Run
 from masis.schema.team import QueuePolicy
 from masis.schema.trust import SamplePlan
 from masis.schema.wording import counted
-from masis.services.access import OPEN, Access
+from masis.services.access import Service
 from masis.services.audits import POLICY
 from masis.services.demo import demo_cases
 from masis.services.records import Added, CaseFilter, CasePage, CaseSummary, DecisionFilter, Facets, RunSummary
@@ -165,11 +165,8 @@ def _behind(store: Store, case_id: str) -> Iterator[str]:
         case_id = newer
 
 
-class CaseService:
+class CaseService(Service):
     """The use cases of cases and of the evidence they hold."""
-
-    def __init__(self, store: Store, access: Access = OPEN) -> None:
-        self._store, self._access = store, access
 
     def add(self, actor: Actor, cases: Iterable[Case], on_batch: Callable[[int], None] | None = None) -> Added:
         """Store cases; one that is stored with other content is a conflict, and the others are stored all the same."""

@@ -28,19 +28,15 @@ from masis.datasets.writers.decisions import write_log_csv
 from masis.schema.actor import Actor
 from masis.schema.review import CaseState
 from masis.schema.team import QueuePolicy
-from masis.services.access import OPEN, Access
+from masis.services.access import Service
 from masis.services.records import CaseFilter, DatasetVersion, DecisionFilter
 from masis.services.reviews import name_of
-from masis.store import Store
 
 # Exports: data sets out of what was decided, and the decision log.
 
 
-class ExportService:
+class ExportService(Service):
     """The use cases of taking data out of a database."""
-
-    def __init__(self, store: Store, access: Access = OPEN) -> None:
-        self._store, self._access = store, access
 
     def write(
         self,
@@ -105,11 +101,8 @@ class Comparison(NamedTuple):
     total: int
 
 
-class DatasetService:
+class DatasetService(Service):
     """The use cases of dataset versions. Looking at them takes no role; making and taking them out that of exports."""
-
-    def __init__(self, store: Store, access: Access = OPEN) -> None:
-        self._store, self._access = store, access
 
     def freeze(
         self,

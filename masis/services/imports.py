@@ -12,7 +12,7 @@ from masis.errors import InputError, MasisError
 from masis.schema.actor import Actor
 from masis.schema.case import Case
 from masis.schema.reading import FieldMap
-from masis.services.access import OPEN, Access
+from masis.services.access import Service
 from masis.store import Store
 
 LOOKED_AT = 200
@@ -59,11 +59,8 @@ class ImportStep(NamedTuple):
     notes: tuple[InputError, ...] = ()
 
 
-class ImportService:
+class ImportService(Service):
     """The use cases of files that become cases."""
-
-    def __init__(self, store: Store, access: Access = OPEN) -> None:
-        self._store, self._access = store, access
 
     def formats_of(self, actor: Actor, path: Path, *, name: str) -> Fitting:
         """Return which formats a file fits. Raises InputError where it can't be read, and NotAllowed."""

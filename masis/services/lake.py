@@ -18,7 +18,7 @@ from masis.schema.actor import Actor
 from masis.schema.case import Case
 from masis.schema.run import Run
 from masis.schema.team import LakeSample, drawn_from_lake
-from masis.services.access import OPEN, Access
+from masis.services.access import Service
 from masis.services.reviews import name_of
 from masis.store import Store
 from masis.trust.agreement import exact_bounds
@@ -54,11 +54,8 @@ class MissRate(NamedTuple):
     high: float | None
 
 
-class LakeService:
+class LakeService(Service):
     """The use cases of audited cases that lie in Parquet files."""
-
-    def __init__(self, store: Store, access: Access = OPEN) -> None:
-        self._store, self._access = store, access
 
     @staticmethod
     def counts(place: str) -> dict[Outcome, int]:

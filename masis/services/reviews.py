@@ -24,11 +24,10 @@ from masis.schema.review import (
 from masis.schema.run import Run
 from masis.schema.screening import ScreeningEntry
 from masis.schema.team import LabelTypes, Rubric
-from masis.services.access import OPEN, Access
+from masis.services.access import Service
 from masis.services.cases import machine_hidden, versions_of
 from masis.services.drafts import case_subject
 from masis.services.records import CaseFilter, CaseRedaction, DecisionFilter, DecisionPage
-from masis.store import Store
 from masis.store.reviews.states import WORK
 
 
@@ -49,11 +48,8 @@ SIGNED_IN_BY = "signed_in_by"
 """In an entry's ``extra``: who vouched for the reviewer's name. Without it the name is what a person typed."""
 
 
-class ReviewService:
+class ReviewService(Service):
     """The use cases of the decision log, which ``masis/store/reviews/decisions.py`` writes."""
-
-    def __init__(self, store: Store, access: Access = OPEN) -> None:
-        self._store, self._log, self._access = store, store.decisions, access
 
     def submit(
         self, actor: Actor, decision: Decision, *, seen_version: int | None = None, shown: str | None = None
@@ -82,7 +78,7 @@ class ReviewService:
         self._access.require(actor, "decide" if decision.kind == "decision" else "oversee")
         own = signed(actor, decision)
         with self._store.transaction():
-            fresh = not self._log.submitted(own.token)
+            fresh = not self._store.decisions.submitted(own.token)
             if own.kind == "decision" and fresh:
                 self._store.team.assert_free(own.case_id, actor.name)
                 if shown is not None and shown != answer_digest(self.answer_of(own)):
@@ -93,7 +89,7 @@ class ReviewService:
                 own = own.model_copy(update=self._as_the_rules_say(actor, own))
             if fresh:
                 own = self._with_seconds(self._with_label_types(own))
-            entry = self._log.append(own, seen_version=seen_version)
+            entry = self._store.decisions.append(own, seen_version=seen_version)
             self._store.team.release(own.case_id, actor.name)
             self._store.drafts.clear(actor.name, case_subject(decision.case_id))
         return entry
@@ -192,11 +188,11 @@ class ReviewService:
         if actor.name in work.decided_by:
             raise StoreError("you are one of the reviewers who differ: somebody else adjudicates this case.")
         final = signed(actor, decision.model_copy(update={"kind": "adjudication"}))
-        return self._log.append(self._with_label_types(final), seen_version=seen_version)
+        return self._store.decisions.append(self._with_label_types(final), seen_version=seen_version)
 
     def individual(self, case_id: str) -> tuple[LogEntry, ...]:
         """Return the decisions on a case that count, one a reviewer. Raises UnknownRecord."""
-        return self._log.individual(case_id)
+        return self._store.decisions.individual(case_id)
 
     def undo(self, actor: Actor, entry_id: str) -> LogEntry:
         """Undo one entry by a further one; asked again, that one is returned and nothing else is undone.
@@ -205,7 +201,7 @@ class ReviewService:
         Raises UnknownRecord, StoreError where the entry does not decide its case any more, and NotAllowed where it is
         another person's and the actor's role grants undoing only one's own.
         """
-        entry = self._log.get(entry_id)
+        entry = self._store.decisions.get(entry_id)
         own = entry.decision is None or entry.decision.reviewer == actor.name or entry.decision.source == "CODE"
         self._access.require(actor, "decide" if own else "oversee")
         if entry.decision is None:
@@ -220,7 +216,7 @@ class ReviewService:
             undoes=entry.id,
             token=f"undo:{entry.id}",
         )
-        return self._log.append(signed(actor, undo))
+        return self._store.decisions.append(signed(actor, undo))
 
     def redact_entry(self, actor: Actor, entry_id: str, reason: str) -> LogEntry | ScreeningEntry:
         """Remove what was written in an entry of the decision log or the screening log, for good; returns its record.
@@ -259,19 +255,19 @@ class ReviewService:
 
     def get(self, entry_id: str) -> LogEntry:
         """Return one entry of the log. Raises UnknownRecord."""
-        return self._log.get(entry_id)
+        return self._store.decisions.get(entry_id)
 
     def current(self, case_id: str) -> LogEntry | None:
         """Return the entry that decides a case now. Raises UnknownRecord."""
-        return self._log.current(case_id)
+        return self._store.decisions.current(case_id)
 
     def entries(self, wanted: DecisionFilter, *, upto: int | None = None) -> DecisionPage:
         """Return one page of the log; with ``upto`` the entries that match are counted so far and no further."""
-        return self._log.entries(wanted, upto=upto)
+        return self._store.decisions.entries(wanted, upto=upto)
 
     def iterate(self) -> Iterator[LogEntry]:
         """Yield the whole log from its beginning, few entries in memory at a time."""
-        return self._log.iterate()
+        return self._store.decisions.iterate()
 
     def check_signatures(self, key: bytes) -> SignatureCheck:
         """Check the signatures of both logs with the key that made them."""
@@ -290,7 +286,9 @@ class ReviewService:
         """Return the entry that undid this one."""
         if entry.decision is None:
             return None
-        undos = self._log.entries(DecisionFilter(case_id=entry.decision.case_id, kinds=("undo",), size=200)).rows
+        undos = self._store.decisions.entries(
+            DecisionFilter(case_id=entry.decision.case_id, kinds=("undo",), size=200)
+        ).rows
         return next((undo for undo in undos if undo.decision and undo.decision.undoes == entry.id), None)
 
     def outcome(self, case_id: str, after: int = 0) -> Outcome | None:
@@ -300,7 +298,7 @@ class ReviewService:
         StoreError where what was decided has been redacted.
         """
         with self._store.database.reading():
-            entry = self._log.current(case_id)
+            entry = self._store.decisions.current(case_id)
             if entry is None or entry.seq <= after:
                 return None
             if entry.decision is None:

@@ -51,7 +51,7 @@ from masis.screening.sources.pubmed import pubmed_of
 from masis.screening.sources.retrievers import GIVEN, Retriever
 from masis.screening.synthesis.findings import Synthesis, synthesise
 from masis.screening.synthesis.prisma import prisma_svg
-from masis.services.access import OPEN, Access
+from masis.services.access import OPEN, Access, Service
 from masis.services.background import Repeated
 from masis.services.records import CorpusImport, CorpusSummary, ScreeningSummary
 from masis.services.reviews import name_of
@@ -137,12 +137,8 @@ def records_corpus(name: str, abstracts: Iterable[Abstract]) -> str:
     return f"{label} {digest.hexdigest()[:8]}".strip()
 
 
-class CorpusService:
+class CorpusService(Service):
     """The use cases of corpora."""
-
-    def __init__(self, store: Store, access: Access = OPEN) -> None:
-        self._corpora = store.corpora
-        self._access = access
 
     def add(
         self,
@@ -159,7 +155,7 @@ class CorpusService:
         Raises InputError and NotAllowed.
         """
         self._access.require(actor, "audit")
-        return self._corpora.add_many(corpus, abstracts, source=source, on_batch=on_batch, on_error=on_error)
+        return self._store.corpora.add_many(corpus, abstracts, source=source, on_batch=on_batch, on_error=on_error)
 
     def keep_records(
         self,
@@ -175,23 +171,23 @@ class CorpusService:
         Raises InputError and NotAllowed.
         """
         self._access.require(actor, "audit")
-        held = any(each.name == corpus for each in self._corpora.list_all())
-        if not held or not any(each.identified == len(abstracts) for each in self._corpora.imports(corpus)):
-            self._corpora.add_many(corpus, abstracts, source=source, on_batch=on_batch)
+        held = any(each.name == corpus for each in self._store.corpora.list_all())
+        if not held or not any(each.identified == len(abstracts) for each in self._store.corpora.imports(corpus)):
+            self._store.corpora.add_many(corpus, abstracts, source=source, on_batch=on_batch)
 
     def add_demo(self, actor: Actor) -> CorpusSummary:
         """Store the abstracts written for the demo in a corpus of their own, unless they are there."""
         self._access.require(actor, "audit")
         abstracts = tuple(demo_abstracts())
-        held = next((each for each in self._corpora.list_all() if each.name == DEMO_CORPUS), None)
+        held = next((each for each in self._store.corpora.list_all() if each.name == DEMO_CORPUS), None)
         if held is None or held.abstracts < len(abstracts):
-            self._corpora.add_many(DEMO_CORPUS, abstracts, source="demo")
-        return self._corpora.summary(DEMO_CORPUS)
+            self._store.corpora.add_many(DEMO_CORPUS, abstracts, source="demo")
+        return self._store.corpora.summary(DEMO_CORPUS)
 
     def remove(self, actor: Actor, corpus: str) -> None:
         """Remove a corpus; screenings keep copies of what they graded. Raises UnknownRecord and NotAllowed."""
         self._access.require(actor, "oversee")
-        self._corpora.remove(corpus)
+        self._store.corpora.remove(corpus)
 
 
 class ScreeningService:

@@ -9,11 +9,10 @@ from masis.errors import CaseHeld, InputError
 from masis.schema.actor import Actor
 from masis.schema.review import EntryKind, LogEntry
 from masis.schema.team import CaseWork, Lease, QueuePolicy, SavedView, TeamRecord
-from masis.services.access import OPEN, Access
+from masis.services.access import Service
 from masis.services.cases import CaseService, machine_hidden, waiting_in
 from masis.services.records import CaseFilter, CasePage, DecisionFilter
 from masis.services.reviews import entry_on_case, name_of
-from masis.store import Store
 
 T = TypeVar("T", bound=TeamRecord)
 
@@ -48,11 +47,8 @@ class EmptyQueue(NamedTuple):
     elsewhere: int
 
 
-class TeamService:
+class TeamService(Service):
     """The use cases of several people who share one queue, each under the name of an ``Actor``."""
-
-    def __init__(self, store: Store, access: Access = OPEN) -> None:
-        self._store, self._access = store, access
 
     # taking cases
 
