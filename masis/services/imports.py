@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from masis.datasets.mapping import Fitting, MappedRow, Profile, formats_of, read_any
 from masis.errors import InputError, MasisError
@@ -13,7 +13,6 @@ from masis.schema.actor import Actor
 from masis.schema.case import Case
 from masis.schema.reading import FieldMap
 from masis.services.access import Service
-from masis.store import Store
 
 LOOKED_AT = 200
 """Rows that a look reads."""
@@ -123,47 +122,37 @@ class ImportService(Service):
         Raises NotAllowed, before anything is read; StoreError where the database can't be written.
         """
         self._access.require(actor, "audit")
-        return _Import(self._store, name).run(path, profile, names)
+        return self._steps(path, profile, names, name)
+
+    def _steps(
+        self, path: Path, profile: Profile | str | None, names: FieldMap | None, name: str
+    ) -> Iterator[ImportStep]:
+        step = ImportStep(0, 0, 0, 0, 0)
+        for batch, broken_off in _batches(read_any(path, profile, names, name=name)):
+            report = self._store.cases.add_many([row.case for row in batch if row.case is not None])
+            step = ImportStep(
+                rows=step.rows + len(batch),
+                end=batch[-1].end if batch else step.end,
+                added=step.added + report.added,
+                unchanged=step.unchanged + report.unchanged,
+                refused=step.refused + len(batch) - report.added - report.unchanged,
+                problems=(*(problem for row in batch for problem in row.problems), *broken_off, *report.conflicts),
+                notes=tuple(note for row in batch for note in row.notes),
+            )
+            yield step
 
 
-class _Import:
-    def __init__(self, store: Store, name: str) -> None:
-        self._store, self._name = store, name
-        self._counts: dict[str, int] = dict.fromkeys(("rows", "end", "added", "unchanged", "refused"), 0)
-        self._problems: list[MasisError] = []
-        self._notes: list[InputError] = []
-
-    def run(self, path: Path, profile: Profile | str | None, names: FieldMap | None) -> Iterator[ImportStep]:
-        batch: list[Case] = []
-        begun = rows = 0
-        try:
-            for row in read_any(path, profile, names, name=self._name):
-                case = self._take(row)
-                if case is not None:
-                    batch.append(case)
-                rows += 1
-                if rows >= _BATCH or row.end - begun >= _BATCH_BYTES:
-                    yield self._stored(batch)
-                    batch, begun, rows = [], row.end, 0
-        except InputError as error:  # of another format, or broken off: what was read before is stored
-            self._problems.append(error)
-        yield self._stored(batch)
-
-    def _take(self, row: MappedRow) -> Case | None:
-        self._counts["rows"] += 1
-        self._counts["end"] = row.end
-        self._counts["refused"] += row.case is None
-        self._problems += row.problems
-        self._notes += row.notes
-        return row.case
-
-    def _stored(self, batch: list[Case]) -> ImportStep:
-        report = self._store.cases.add_many(batch)
-        conflicts = len(batch) - report.added - report.unchanged
-        changes: dict[str, Any] = {"added": report.added, "unchanged": report.unchanged, "refused": conflicts}
-        for name, count in changes.items():
-            self._counts[name] += count
-        self._problems += report.conflicts
-        step = ImportStep(**self._counts, problems=tuple(self._problems), notes=tuple(self._notes))
-        self._problems, self._notes = [], []
-        return step
+def _batches(rows: Iterator[MappedRow]) -> Iterator[tuple[list[MappedRow], tuple[InputError, ...]]]:
+    """Yield rows as they are stored together, the last ones with what broke the file off or kept it from being read."""
+    batch: list[MappedRow] = []
+    begun = 0
+    try:
+        for row in rows:
+            batch.append(row)
+            if len(batch) >= _BATCH or row.end - begun >= _BATCH_BYTES:
+                yield batch, ()
+                batch, begun = [], row.end
+    except InputError as error:
+        yield batch, (error,)
+    else:
+        yield batch, ()

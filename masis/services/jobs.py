@@ -205,7 +205,7 @@ class Jobs:
         Raises NotAllowed, and InputError where ``max_cost`` (US dollars) is set for models whose price is not known.
         """
         self.workbench.access.require(actor, "audit")
-        states, settings = self.workbench.cases.overview().states, self.workbench.settings
+        states, settings = self.workbench.store.cases.states(), self.workbench.settings
         budget = Budget(settings, max_cost)
         with self._changed:
             if self._batch is not None and self._batch.under_way:

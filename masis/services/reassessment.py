@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 
 from masis.audit import acceptance
@@ -105,18 +106,14 @@ class ReassessmentService:
             if not batch:
                 break
             after = batch[-1].case_seq
-            if apply:
-                with self._store.transaction():
-                    for each in batch:
-                        self._one(each, found, name, apply=True)
-            else:
+            with self._store.transaction() if apply else nullcontext():
                 for each in batch:
-                    self._one(each, found, name, apply=False)
+                    self._one(each, found, name)
             if on_progress is not None:
                 on_progress(found)
         return found
 
-    def _one(self, each: Assessed, found: Reassessment, name: str, *, apply: bool) -> None:
+    def _one(self, each: Assessed, found: Reassessment, name: str) -> None:
         found.done += 1
         try:
             run, case = self._store.runs.get(each.run_id), self._store.cases.get(each.case_id)
@@ -130,7 +127,7 @@ class ReassessmentService:
             entry = _no_longer(each, assessed, name)
         elif not each.accepted and passes and not each.touched:
             entry = _accepted_now(each, run, name, assessed)
-        if apply:
+        if found.applied:
             try:
                 if entry is not None:
                     self._store.decisions.append(entry, seen_version=each.version)
@@ -176,13 +173,13 @@ def _accepted_now(each: Assessed, run: Run, name: str, assessed: Assessment) -> 
 
 def in_words(found: Reassessment) -> list[str]:
     """Return what a reassessment changed or would change, a line each."""
-    verb = "now" if found.applied else "would now"
+    review, accepted = "now need review", "now auto-accepted"
+    if not found.applied:
+        review, accepted = "would now need review", "would now be auto-accepted"
     lines = [
         f"{counted(found.done, 'case')} of {found.total:,} reassessed by acceptance rule {found.rule}.",
-        f"{counted(found.to_review, 'auto-accepted answer')} {verb} need review.",
-        f"{counted(found.to_accepted, 'answer')} that needed review {verb} be auto-accepted."
-        if not found.applied
-        else f"{counted(found.to_accepted, 'answer')} that needed review {verb} auto-accepted.",
+        f"{counted(found.to_review, 'auto-accepted answer')} {review}.",
+        f"{counted(found.to_accepted, 'answer')} that needed review {accepted}.",
     ]
     if found.left:
         lines.append(f"{counted(found.left, 'case')} left: not readable, or changed meanwhile.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -14,7 +14,6 @@ from masis.schema.review import (
     Decision,
     EntryKind,
     LogEntry,
-    SignatureCheck,
     TargetLabel,
     Verdict,
     answer_digest,
@@ -24,10 +23,11 @@ from masis.schema.review import (
 from masis.schema.run import Run
 from masis.schema.screening import ScreeningEntry
 from masis.schema.team import LabelTypes, Rubric
-from masis.services.access import Service
+from masis.services.access import OPEN, Access, Service
 from masis.services.cases import machine_hidden, versions_of
 from masis.services.drafts import case_subject
-from masis.services.records import CaseFilter, CaseRedaction, DecisionFilter, DecisionPage
+from masis.services.records import CaseFilter, CaseRedaction, DecisionFilter
+from masis.store import Store
 from masis.store.reviews.states import WORK
 
 
@@ -49,7 +49,16 @@ SIGNED_IN_BY = "signed_in_by"
 
 
 class ReviewService(Service):
-    """The use cases of the decision log, which ``masis/store/reviews/decisions.py`` writes."""
+    """The use cases of the decision log, which ``masis/store/reviews/decisions.py`` writes.
+
+    ``get``, ``current``, ``individual``, ``entries`` and ``iterate`` read what needs no check, as the log has them.
+    """
+
+    def __init__(self, store: Store, access: Access = OPEN) -> None:
+        super().__init__(store, access)
+        log = store.decisions
+        self.get, self.current, self.individual, self.entries = log.get, log.current, log.individual, log.entries
+        self.iterate, self.check_signatures = log.iterate, store.check_signatures
 
     def submit(
         self, actor: Actor, decision: Decision, *, seen_version: int | None = None, shown: str | None = None
@@ -190,10 +199,6 @@ class ReviewService(Service):
         final = signed(actor, decision.model_copy(update={"kind": "adjudication"}))
         return self._store.decisions.append(self._with_label_types(final), seen_version=seen_version)
 
-    def individual(self, case_id: str) -> tuple[LogEntry, ...]:
-        """Return the decisions on a case that count, one a reviewer. Raises UnknownRecord."""
-        return self._store.decisions.individual(case_id)
-
     def undo(self, actor: Actor, entry_id: str) -> LogEntry:
         """Undo one entry by a further one; asked again, that one is returned and nothing else is undone.
 
@@ -252,26 +257,6 @@ class ReviewService(Service):
     def _finds(self, words: str) -> bool:
         """Whether a search for words finds a case."""
         return self._store.cases.count_matching(CaseFilter(text=words)) > 0
-
-    def get(self, entry_id: str) -> LogEntry:
-        """Return one entry of the log. Raises UnknownRecord."""
-        return self._store.decisions.get(entry_id)
-
-    def current(self, case_id: str) -> LogEntry | None:
-        """Return the entry that decides a case now. Raises UnknownRecord."""
-        return self._store.decisions.current(case_id)
-
-    def entries(self, wanted: DecisionFilter, *, upto: int | None = None) -> DecisionPage:
-        """Return one page of the log; with ``upto`` the entries that match are counted so far and no further."""
-        return self._store.decisions.entries(wanted, upto=upto)
-
-    def iterate(self) -> Iterator[LogEntry]:
-        """Yield the whole log from its beginning, few entries in memory at a time."""
-        return self._store.decisions.iterate()
-
-    def check_signatures(self, key: bytes) -> SignatureCheck:
-        """Check the signatures of both logs with the key that made them."""
-        return self._store.check_signatures(key)
 
     def sign(self, actor: Actor, key: bytes) -> int:
         """Sign every entry of both logs that has no signature; returns how many. What was forged before is signed too.

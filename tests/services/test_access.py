@@ -56,7 +56,7 @@ def decision(case_id: str, **more: Any) -> Decision:
 
 
 def first_entry(desk: Workbench) -> str:
-    return next(desk.reviews.iterate()).id
+    return next(desk.store.decisions.iterate()).id
 
 
 def made_elsewhere() -> Run:
@@ -239,7 +239,7 @@ def test_jobs_of_the_server_ask_for_the_role_too(desk: Workbench) -> None:
 def test_without_sign_in_a_name_is_enough(tmp_path: Path) -> None:
     anyone = Workbench.open(tmp_path / "open.db")
     anyone.cases.add(Actor(name="Ada"), [a_case("case-0")])
-    assert anyone.cases.overview().cases == 1
+    assert anyone.store.cases.count() == 1
     anyone.close()
 
 

@@ -598,7 +598,7 @@ def test_from_draws_to_answers_that_pass(bench: Workbench, audited: Audited) -> 
     bench.reassessment.run(ADA, apply=True, again=True)
     left = [case for case in range(40) if case not in numbers]
     assert {bench.cases.summary(f"case-{case}").state for case in left} <= {"accepted", "needs_review"}
-    log = [entry.decision for entry in bench.reviews.iterate() if entry.decision]
+    log = [entry.decision for entry in bench.store.decisions.iterate() if entry.decision]
     assert [entry.reviewer for entry in log if entry.kind == "guarantee"] == [ADA.name]
     accepted = [entry for entry in log if entry.kind == "policy_accept"]
     assert accepted[0].extra["guarantee"] == 1
