@@ -24,12 +24,13 @@ import time
 import traceback
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import cache
+from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, NoReturn, Protocol, TextIO
+
+from pydantic import TypeAdapter
 
 from masis.api.batch import Budget
 from masis.api.roles import uses_models
@@ -64,7 +65,6 @@ LAST_WORDS_S = 1.0
 
 _IDLE_WORKERS = 2
 _FAILURES = 1000
-_LISTED = 500
 
 
 class Job(NamedTuple):
@@ -93,6 +93,9 @@ class Job(NamedTuple):
         return self.kind, self.subject if self.kind == "audit" else self.id
 
 
+_JOB = TypeAdapter(Job)
+
+
 class WorkerDied(Exception):
     """The process ended in the middle of a job; what the job had finished is in the database."""
 
@@ -113,30 +116,20 @@ class Worker(Protocol):
         ...
 
 
-class Batch(NamedTuple):
+@dataclass
+class Batch:
     """How far "audit everything" has come: ``done`` of ``total``, of which ``failed`` could not be audited.
 
-    ``limit_reached``: the next audit could have cost more than the limit, so that the other cases are left.
     ``standings`` counts where its cases stand since; ``cost_usd`` is None where a price is not known.
     """
 
-    total: int
-    done: int
-    failed: int
-    stopping: bool
-    under_way: bool
-    limit_reached: bool = False
-    standings: Mapping[Standing, int] = MappingProxyType({})
-    cost_usd: float | None = 0.0
-
-
-@dataclass
-class _Batch:
     actor: Actor
     total: int
     settings: Settings
     budget: Budget
-    cases: Iterator[str | None] = field(default_factory=lambda: iter(()))
+    cases: Iterator[str | None]
+    day: str = ""
+    """Of the batch that goes on for ever: the day whose costs it counts."""
     held: str | None = None
     """The next case, which has to wait until what is under way has shown its cost."""
     done: int = 0
@@ -146,13 +139,16 @@ class _Batch:
     running: set[str] = field(default_factory=set)
     stopping: bool = False
     exhausted: bool = False
-    tried: set[str] = field(default_factory=set)
-    day: str = ""
-    """Of the batch that goes on for ever: the day whose costs it counts."""
 
     @property
     def under_way(self) -> bool:
+        """Whether an audit of it runs or may begin."""
         return bool(self.running) or not (self.exhausted or self.stopping)
+
+    @property
+    def limit_reached(self) -> bool:
+        """Whether the next audit could have cost more than the limit, so that the other cases are left."""
+        return self.budget.exhausted
 
 
 class Jobs:
@@ -175,7 +171,7 @@ class Jobs:
         self._failed: dict[tuple[str, str], str] = {}
         self._workers: set[Worker] = set()
         self._idle: list[Worker] = []
-        self._batch: _Batch | None = None
+        self._batch: Batch | None = None
         self._closed = False
         self._mark_lost()
         kinds: tuple[JobKind, ...] = ("audit", "screening")
@@ -211,9 +207,7 @@ class Jobs:
             if self._batch is not None and self._batch.under_way:
                 return
             total = sum(states.get(state, 0) for state in UNAUDITED)
-            batch = _Batch(actor, total, settings, budget, exhausted=not total)
-            batch.cases = self._unaudited(batch)
-            self._batch = batch
+            self._batch = Batch(actor, total, settings, budget, self._unaudited(), exhausted=not total)
             self._changed.notify_all()
 
     def audit_arrived(self, settings: Settings) -> None:
@@ -228,7 +222,7 @@ class Jobs:
                 limit = settings.ingest_cost_a_day if uses_models(settings) else 0.0
                 spent = self.workbench.store.inbox.spent(ingestion.ACTOR.name, today) if limit else 0.0
                 budget = Budget(settings, limit or None, spent)
-                self._batch = _Batch(ingestion.ACTOR, 0, settings, budget, self._arrived(), day=today)
+                self._batch = Batch(ingestion.ACTOR, 0, settings, budget, self._arrived(), day=today)
             elif self._batch.day != today:
                 self._batch.day, self._batch.cases = today, self._arrived()
                 self._batch.budget.renew()
@@ -267,8 +261,8 @@ class Jobs:
             self._failed.pop(job.key, None)
             self._jobs[job.key] = job
             self._waiting.append(job)
-            if self._batch is not None:
-                self._batch.tried.add(job.subject)
+            if self._batch is not None and self._batch.held == job.subject:
+                self._batch.held = None
             self._changed.notify_all()
         return job.id
 
@@ -301,16 +295,10 @@ class Jobs:
             batch = self._batch
             if batch is None:
                 return None
-            seen = batch.done + len(batch.running)
-            total = max(batch.total, seen)
-            if not batch.under_way and not batch.stopping and not batch.budget.exhausted:
+            total = max(batch.total, batch.done + len(batch.running))
+            if not batch.under_way and not batch.stopping and not batch.limit_reached:
                 total = batch.done
-            stopping = batch.stopping and batch.under_way
-            return Batch(
-                *(total, batch.done, batch.failed, stopping, batch.under_way, batch.budget.exhausted),
-                standings=dict(batch.standings),
-                cost_usd=batch.cost_usd,
-            )
+            return replace(batch, total=total, standings=batch.standings.copy(), running=batch.running.copy())
 
     # stopping
 
@@ -473,8 +461,7 @@ class Jobs:
         if batch is None or batch.stopping or batch.exhausted:
             return None
         try:
-            case_id = batch.held if batch.held not in batch.tried else None
-            case_id = case_id or next(batch.cases, None)
+            case_id = batch.held or next(batch.cases, None)
             if case_id is None:
                 batch.exhausted = True
                 return None
@@ -491,21 +478,16 @@ class Jobs:
             return None
         batch.held = None
         batch.running.add(run_id)
-        if not batch.day:  # whose cases come once, and without end
-            batch.tried.add(case_id)
         return Job("audit", run_id, case_id, batch.settings, batch.actor)
 
-    def _unaudited(self, batch: _Batch) -> Iterator[str]:
-        """Ids of cases without a finished audit, some hundred looked up at a time; none comes twice."""
-        fresh = True
-        while fresh:
-            fresh, page = False, 1
-            while rows := self._listed(page):
-                for case_id in rows:
-                    if case_id not in batch.tried and ("audit", case_id) not in self._jobs:
-                        fresh = True
-                        yield case_id
-                page += 1
+    def _unaudited(self) -> Iterator[str]:
+        """Ids of cases without a finished audit, the oldest first."""
+        cases, unaudited = self.workbench.cases, CaseFilter(states=UNAUDITED, order="oldest", size=1)
+        case_id = next((row.id for row in cases.find(unaudited).rows), None)
+        while case_id is not None:
+            if ("audit", case_id) not in self._jobs:
+                yield case_id
+            case_id = cases.beside(case_id, unaudited, forward=True)
 
     def _arrived(self) -> Iterator[str | None]:
         """Ids of cases that programs have sent in and nobody has audited; None where there are no more of them yet."""
@@ -518,10 +500,6 @@ class Jobs:
             after, case_id = found
             if ("audit", case_id) not in self._jobs:
                 yield case_id
-
-    def _listed(self, page: int) -> list[str]:
-        unaudited = CaseFilter(states=UNAUDITED, order="oldest", page=page, size=_LISTED)
-        return [row.id for row in self.workbench.cases.find(unaudited).rows]
 
     def _count(self, job: Job, error: str | None) -> None:
         """Count a finished job of the batch, and what it cost."""
@@ -568,21 +546,20 @@ class WorkerProcess:
 
     def run(self, job: Job) -> str | None:
         """Run the job to its end; returns why it failed, None where it did not. Raises WorkerDied."""
-        settings, actor = job.settings.model_dump(mode="json"), job.actor.model_dump(mode="json")
-        self._send({"do": "run", **job._asdict(), "settings": settings, "actor": actor}, job.kind)
+        self._send({"run": _JOB.dump_python(job, mode="json")}, job.kind)
         reply = ""
         with contextlib.suppress(OSError, ValueError):  # ValueError: closed meanwhile
             assert self._process.stdout is not None
             reply = self._process.stdout.readline()
         if not reply:
             raise self._died(job.kind)
-        error: str | None = json.loads(reply)["error"]
+        error: str | None = json.loads(reply)
         return error
 
     def cancel(self, job: Job) -> None:
         """Ask the job to stop after its current step; harmless where it is over."""
         with contextlib.suppress(WorkerDied):
-            self._send({"do": "cancel", "id": job.id}, job.kind)
+            self._send({"cancel": job.id}, job.kind)
 
     def close(self) -> None:
         """End the process; a job it was in the middle of is interrupted."""
@@ -623,19 +600,24 @@ def main(database: str, prepare: Callable[[Settings], None] = lambda settings: N
     if hasattr(os, "nice"):
         os.nice(NICENESS)
     replies, sys.stdout = sys.stdout, sys.stderr
-    orders: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+    orders: queue.SimpleQueue[Any] = queue.SimpleQueue()
     cancelled: set[str] = set()
     threading.Thread(target=_listen, args=(sys.stdin, orders, cancelled), daemon=True).start()
-
-    @cache
-    def workbench() -> Workbench:
-        return Workbench.open(Path(database))
-
+    workbench: Workbench | None = None
     while True:
-        order = orders.get()
-        error = _obey(workbench, order, cancelled, prepare)
-        print(json.dumps({"id": order["id"], "error": error}), file=replies, flush=True)
-        cancelled.discard(order["id"])
+        order, error = orders.get(), None
+        try:
+            job = _JOB.validate_python(order)
+            workbench = workbench or Workbench.open(Path(database))
+            prepare(job.settings)
+            run_job(workbench, job, partial(cancelled.__contains__, job.id))
+        except MasisError as failed:
+            error = str(failed)
+        except Exception as failed:  # noqa: BLE001 (one job must not end the others; the page shows what went wrong)
+            traceback.print_exc()
+            error = f"{type(failed).__name__}: {failed}"
+        cancelled.clear()
+        print(json.dumps(error), file=replies, flush=True)
 
 
 def run_job(workbench: Workbench, job: Job, cancelled: Callable[[], bool]) -> None:
@@ -649,34 +631,14 @@ def run_job(workbench: Workbench, job: Job, cancelled: Callable[[], bool]) -> No
     )
 
 
-def _listen(orders_in: TextIO, orders: queue.SimpleQueue[dict[str, Any]], cancelled: set[str]) -> None:
-    for line in orders_in:
+def _listen(lines: TextIO, orders: queue.SimpleQueue[Any], cancelled: set[str]) -> None:
+    for line in lines:
         order = json.loads(line)
-        if order["do"] == "cancel":
-            cancelled.add(order["id"])
+        if "cancel" in order:
+            cancelled.add(order["cancel"])
         else:
-            orders.put(order)
+            orders.put(order["run"])
     leave()  # the server is gone; the job under way is marked interrupted by whoever opens the database next
-
-
-def _obey(
-    workbench: Callable[[], Workbench],
-    order: dict[str, Any],
-    cancelled: set[str],
-    prepare: Callable[[Settings], None],
-) -> str | None:
-    try:
-        opened, settings = workbench(), Settings.model_validate(order["settings"])
-        actor = Actor.model_validate(order["actor"])
-        prepare(settings)
-        job = Job(order["kind"], order["id"], order["subject"], settings, actor, tuple(order["sources"]))
-        run_job(opened, job, lambda: job.id in cancelled)
-    except MasisError as error:
-        return str(error)
-    except Exception as error:  # noqa: BLE001 (one job must not end the others; the page shows what went wrong)
-        traceback.print_exc()
-        return f"{type(error).__name__}: {error}"
-    return None
 
 
 _at_the_end: list[Callable[[float], object]] = []

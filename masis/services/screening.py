@@ -202,6 +202,7 @@ class ScreeningService:
         access: Access = OPEN,
     ) -> None:
         self._store, self._settings, self._graders, self._access = store, settings, graders, access
+        self.mark_lost = store.screenings.mark_lost
 
     # screening
 
@@ -422,10 +423,6 @@ class ScreeningService:
         self._access.require(actor, "audit")
         self._store.screenings.finish(screening, abstracts)
         self._store.acceptances.replace(screening.id, acceptances(screening))
-
-    def mark_lost(self) -> tuple[str, ...]:
-        """Mark the screenings whose process is gone as interrupted; returns their ids."""
-        return self._store.screenings.mark_lost()
 
     def cancel(self, actor: Actor, screening_id: str) -> None:
         """Ask whoever makes a screening to stop after its current step. Raises UnknownRecord and NotAllowed."""

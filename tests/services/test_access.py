@@ -70,7 +70,7 @@ def screened() -> Screening:
 
 FILE = Path(__file__).parents[1] / "api" / "cases.jsonl"
 Call = Callable[[Workbench, Actor], object]
-TAKES: dict[str, Any] = {place: act.takes for act in ACTS for place in act.where}
+TAKES: dict[str, Any] = {place: act.takes for act in ACTS for place in act.places}
 CALLS: dict[str, Call] = {
     "reviews.submit": lambda desk, who: desk.reviews.submit(who, decision("case-1")),
     "reviews.undo": lambda desk, who: desk.reviews.undo(who, first_entry(desk)),  # another person's
