@@ -99,23 +99,11 @@ class AuditService:
         on_event: Callable[[Event], None] | None = None,
         cancelled: Callable[[], bool] | None = None,
     ) -> Run:
-        """Audit a stored case, storing the run as it goes.
+        """Audit a stored case, storing the run as it goes; ``run_id`` names it if a new one begins.
 
         A run of the same content with the same settings that was interrupted is resumed after its last finished
-        iteration.
-
-        Args:
-            actor: Who asks for the audit.
-            case: A case that is stored.
-            settings: Those of this audit; the workbench's where none are given.
-            run_id: The id of the run if a new one begins.
-            on_event: Receives each event after it was queued to be written.
-            cancelled: Asked again and again; once true, the audit ends, after the current step or within it.
-
-        Raises:
-            UnknownRecord: The case is not stored.
-            NotAllowed: The actor's role does not grant audits.
-
+        iteration. ``on_event`` receives each event after it was queued to be written. ``cancelled`` is asked again and
+        again; once true, the audit ends, after the current step or within it. Raises UnknownRecord and NotAllowed.
         """
         self._access.require(actor, "audit")
         settings, runs = pin_versions(settings or self._settings), self._store.runs

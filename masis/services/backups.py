@@ -41,17 +41,11 @@ class BackupService(Service):
     def make(self, actor: Actor, target: Path, *, keep: int = 0, now: datetime | None = None) -> BackupMade:
         """Copy the database while it is in use, and verify the copy.
 
-        Args:
-            actor: Who asks for it.
-            target: The file to make, or a folder that exists, in which it gets a name with the time.
-            keep: With a folder, how many backups of this database stay in it; 0 keeps all.
-            now: The time for the name.
+        ``target`` is the file to make, or a folder that exists: in it the copy gets a name with the time (``now``), and
+        of the backups of this database ``keep`` stay (0: all).
 
-        Raises:
-            InputError: The file exists.
-            NotAllowed: The actor's role does not grant exports.
-            StoreError: There is no room, or the database is not in order; nothing is left of the copy.
-
+        Raises InputError where the file exists, NotAllowed, and StoreError where there is no room or the database is
+        not in order; nothing is left of the copy then.
         """
         self._access.require(actor, "export")
         if not target.is_dir():

@@ -76,11 +76,7 @@ def fill_demo(
 ) -> Filled:
     """Add what a demo's database lacks: seconds the first time, then nothing. No model is called.
 
-    Args:
-        workbench: The workbench on the demo's database.
-        actor: Who starts the demo.
-        watched: Passes on the audits to make, one after the other, and may show how far they have come.
-
+    ``watched`` passes on the audits to make, one after the other, and may show how far they have come.
     """
     workbench.cases.add_demo(actor)
     workbench.corpora.add_demo(actor)

@@ -71,14 +71,8 @@ class Decided(NamedTuple):
 class Desk:
     """A person's desk on one database; who has the file may do everything, under the name they give.
 
-    Args:
-        db: The database; it is made where there is none. Default: as the commands find it.
-        reviewer: The name that decisions are recorded under. Default: the one the person is logged in with.
-        settings: Those of the workbench.
-
-    Raises:
-        StoreError: The database can't be read.
-
+    Without ``db`` it is the database that the commands find; without ``reviewer`` decisions are recorded under the name
+    that the person is logged in with. Raises StoreError where the database can't be read.
     """
 
     def __init__(
@@ -153,17 +147,11 @@ class Desk:
         return list(found.values())
 
     def queue(self, *, limit: int = 50, **filters: Any) -> tuple[CaseSummary, ...]:
-        """Return the cases that wait for this reviewer, the most pressing first.
+        """Return the cases that wait for this reviewer, the most pressing first; up to ``limit``, at most 1,000.
 
-        What audits found is left out where the team's policy hides it from the reviewer.
-
-        Args:
-            limit: How many cases, up to 1,000.
-            filters: As the queue has them: ``text``, ``fields``, ``datasets``, ``tiers``, ``order`` and so on.
-
-        Raises:
-            InputError: There is no such filter, or it can't have this value.
-
+        ``filters`` are those of the queue: ``text``, ``fields``, ``datasets``, ``tiers``, ``order`` and so on. What
+        audits found is left out where the team's policy hides it from the reviewer. Raises InputError where there is no
+        such filter, or it can't have this value.
         """
         try:
             asked = CaseFilter(**{**filters, "size": limit})
@@ -298,11 +286,7 @@ class Desk:
 
         A row has ``case``, ``verdict`` and what ``decide`` takes; ``reviewer`` where it is not this desk's. What was
         shown to the reviewer is unknown unless ``machine_shown`` says it. The same row again makes no second decision.
-
-        Args:
-            rows: The rows.
-            dry_run: Make every decision and take all of them back at the end: the results are those of a real run.
-
+        With ``dry_run`` all decisions are taken back at the end: the results are those of a real run.
         """
         if not dry_run:
             yield from self._decide_each(rows)

@@ -80,13 +80,8 @@ class ImportService(Service):
     ) -> Look:
         """Read the first rows of a file, and store nothing. What breaks it off is a problem too. Raises NotAllowed.
 
-        Args:
-            actor: Who asks.
-            path: The file.
-            profile: By which to read it; without one, the format is detected from the first row.
-            name: The file's name, where the path has another.
-            names: Which key of a row holds a field.
-
+        Without a profile the format is detected from the first row. ``names`` says which key of a row holds a field,
+        ``name`` what the file is called.
         """
         self._access.require(actor, "audit")
         rows: list[MappedRow] = []

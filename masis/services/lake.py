@@ -74,6 +74,9 @@ class LakeService(Service):
     ) -> LakeImport:
         """Store cases of a lake with their runs; what is there already stays as it is.
 
+        Raises NotAllowed, and InputError where there is no lake, or the actor has no name and a sample is to be
+        recorded.
+
         Args:
             actor: Who brings them in.
             place: A folder, or an address that fsspec reads.
@@ -82,10 +85,6 @@ class LakeService(Service):
             seed: Draws them: the same seed and share draw the same cases.
             on_rows: Hears how many rows have been read.
             on_problem: Receives what is wrong with a row that is refused.
-
-        Raises:
-            InputError: There is no lake, or the actor has no name and a sample is to be recorded.
-            NotAllowed: The actor may not audit.
 
         """
         self._access.require(actor, "audit")

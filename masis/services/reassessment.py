@@ -84,17 +84,10 @@ class ReassessmentService:
     ) -> Reassessment:
         """Reassess the runs that cases without a person's decision stand by, and say what changes.
 
-        Args:
-            actor: Who asks; named in each entry.
-            apply: Write what changes. Without it nothing is written.
-            again: Also runs that the current rule has judged, for thresholds that were changed since.
-            on_progress: Hears after each batch how far it has come.
-            stopped: Asked between batches; what is written by then stays, and the next call goes on behind it.
-
-        Raises:
-            InputError: The actor has no name and ``apply`` is asked.
-            NotAllowed: The actor's role does not grant reassessing.
-
+        Nothing is written without ``apply``, whose entries name the actor. With ``again`` also runs are reassessed that
+        the current rule has judged, for thresholds that were changed since. ``on_progress`` hears after each batch how
+        far it has come; ``stopped`` is asked between batches: what is written by then stays, and the next call goes on
+        behind it. Raises NotAllowed, and InputError where the actor has no name and ``apply`` is asked.
         """
         self._access.require(actor, "oversee")
         name = name_of(actor) if apply else actor.name

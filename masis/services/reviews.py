@@ -65,13 +65,8 @@ class ReviewService(Service):
     ) -> LogEntry:
         """Append a decision under the actor's name and remove its draft, both or neither.
 
-        The same token again returns the first entry.
-
-        Args:
-            actor: Who decides; the log records the name as the reviewer's.
-            decision: What is decided about which case.
-            seen_version: The version of the case that the actor looked at.
-            shown: ``answer_digest`` of the answer that the actor was shown; pages always give it.
+        The same token again returns the first entry. ``seen_version`` is the version of the case that the actor looked
+        at, ``shown`` the ``answer_digest`` of the answer that they were shown; pages always give it.
 
         Raises:
             NotAllowed: The actor's role does not grant deciding.

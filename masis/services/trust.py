@@ -459,6 +459,9 @@ class TrustService:
     ) -> SamplePlan:
         """Draw a sample for blind decisions and fix what will be tested on it; the earlier plan ends.
 
+        Raises NotAllowed, and InputError where the draws are too few for the test or more than the pool holds, or no
+        certainty is left.
+
         Args:
             actor: A lead.
             auditor: Whose answers, by digest.
@@ -467,10 +470,6 @@ class TrustService:
             tolerance: The share of faulty answers tolerated among the accepted, 0 to 1.
             certainty: The certainty of the guarantee, earlier plans for the same auditor and rule included.
             seed: Draws the sample; a random one where none is given, recorded with the plan.
-
-        Raises:
-            InputError: Too few draws for the test, more than the pool holds, or no certainty is left.
-            NotAllowed: The actor is no lead.
 
         """
         self._access.require(actor, "oversee")

@@ -91,18 +91,10 @@ class VersionService(Service):
     def fill_evidence(
         self, actor: Actor, case_id: str, texts: Mapping[str, str], *, seen_version: int | None = None
     ) -> Case:
-        """Store a new version of a case with texts for its evidence; it takes the earlier one's place in the queue.
+        """Store a new version of a case with texts for its evidence, by its ids; it takes the earlier one's place.
 
-        Assignments and tags go over to it. What was decided about the earlier one stays in the log.
-
-        Args:
-            actor: Who pasted the texts; the log names them.
-            case_id: The case whose evidence lacks text.
-            texts: The texts by the ids of the evidence; empty ones are left out.
-            seen_version: The version number of the case's state that the person saw.
-
-        Returns:
-            The new case, not audited yet.
+        Assignments and tags go over to it. What was decided about the earlier one stays in the log. The new case, which
+        is returned, is not audited yet.
 
         Raises:
             InputError: No text is new, an id names no evidence that lacks text, or the actor has no name.

@@ -61,16 +61,11 @@ class Workbench:
     ) -> Workbench:
         """Open the workbench on the database at this path, which is made or migrated where need be.
 
-        Args:
-            database: The file.
-            settings: Those of audits and screenings; the defaults where none are given.
-            unguarded: What to do where a log has lost its guards: refuse, open all the same, or rearm it.
-            access: Whether people have to sign in, with a role that grants what they do.
+        ``settings`` are those of audits and screenings. ``unguarded`` says what to do where a log has lost its guards:
+        refuse, open all the same, or rearm it.
 
-        Raises:
-            StoreError: The file is no database of ours, is newer than this version, or can't be read.
-            SettingsError: ``MASIS_LOG_KEY`` names a file that holds no key.
-
+        Raises StoreError where the file is no database of ours, is newer than this version or can't be read, and
+        SettingsError where ``MASIS_LOG_KEY`` names a file that holds no key.
         """
         store = Store.open(database, unguarded=unguarded, log_key=log_key())
         return cls(store, settings or Settings(), database, access)
