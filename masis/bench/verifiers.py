@@ -106,22 +106,13 @@ def compare_verifiers(
     seed: int = 20250101,
     on_progress: OnProgress = lambda done, total: None,
 ) -> Comparison:
-    """Measure verifiers on the same labelled claims.
+    """Measure verifiers, named as the setting ``verifier`` takes them, on the same labelled claims of a file or folder.
 
-    Args:
-        path: A file of labelled claims, or a folder of ``.jsonl`` files.
-        verifiers: Model strings as the setting ``verifier`` takes them.
-        settings: Thresholds, providers and prices; its roles are not used.
-        half: The half of the groups to measure on.
-        limit: At most so many claims, whole groups of them drawn in an order that depends on nothing but their text.
-        bootstrap: How many resamples of the groups the 95% intervals come from.
-        seed: Seeds the resampling.
-        on_progress: Called with how many claims of how many have been judged, over all verifiers.
-
-    Raises:
-        InputError: The file is of no known set.
-        SettingsError: A verifier can't be used; MissingExtra where a package is missing.
-
+    ``settings`` give thresholds, providers and prices; their roles are not used. At most ``limit`` claims are measured,
+    whole groups of them drawn in an order that depends on nothing but their text. The 95% intervals come from
+    ``bootstrap`` resamples of the groups. ``on_progress`` is called with how many claims of how many have been judged,
+    over all verifiers. Raises InputError where the file is of no known set, SettingsError and MissingExtra where a
+    verifier can't be used.
     """
     task, rows = read_rows(path, half)
     rows = _limited(rows, limit)

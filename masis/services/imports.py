@@ -38,15 +38,10 @@ class Look(NamedTuple):
 class ImportStep(NamedTuple):
     """How far an import has come, and what is new since the step before.
 
-    Attributes:
-        rows: Rows read so far.
-        end: Bytes of the file read so far, or the like.
-        added: Cases stored so far.
-        unchanged: Cases so far that were there already, word for word.
-        refused: Rows so far that gave no case, or one whose id is taken by another case.
-        problems: What is wrong with rows read since the last step.
-        notes: What a person may have meant by them otherwise.
-
+    Counted so far: ``rows`` read, the bytes of the file read (``end``, or the like), cases ``added``, ``unchanged``
+    ones that were there already, word for word, and rows ``refused``: they gave no case, or one whose id is taken by
+    another case. ``problems`` is what is wrong with rows read since the last step, ``notes`` what a person may have
+    meant by them otherwise.
     """
 
     rows: int

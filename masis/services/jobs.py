@@ -70,14 +70,8 @@ _FAILURES = 1000
 class Job(NamedTuple):
     """One audit or screening to run; its id is known before it begins, so that a page can wait for it.
 
-    Attributes:
-        kind: What to run.
-        id: The id of the run or of the screening.
-        subject: The id of the case to audit, or the question to screen.
-        settings: The settings to run it with.
-        actor: Who asked for it.
-        sources: Where a screening searches (``corpus:NAME``, ``pubmed``).
-
+    ``id`` is that of the run or the screening, ``subject`` the id of the case or the question, ``sources`` where a
+    screening searches (``corpus:NAME``, ``pubmed``).
     """
 
     kind: JobKind

@@ -140,11 +140,8 @@ class Comparison(NamedTuple):
 def compare(frame: pd.DataFrame, *, accused: str = "must_look", seed: int = 0) -> Comparison:
     """Compare what the audit found with what people found, over rows whose ``faulty`` is known.
 
-    Args:
-        frame: Columns ``found``, ``faulty``, ``question``, and where there are any ``flags`` and ``probability``.
-        accused: The value of ``found`` that says something is wrong.
-        seed: Draws the resamples.
-
+    The columns are ``found`` (``accused`` is its value where something is wrong), ``faulty``, ``question``, and where
+    there are any ``flags`` and ``probability``. ``seed`` draws the resamples.
     """
     frame = frame[frame["faulty"].notna()]
     truth = frame["faulty"].to_numpy(dtype=bool)

@@ -74,17 +74,10 @@ class Fitted(NamedTuple):
 
 
 def fit(columns: Mapping[str, ArrayLike], faulty: ArrayLike, questions: Sequence[Any], *, seed: int = 0) -> Fitted:
-    """Fit a score on settled decisions, cross-validated by question.
+    """Fit a score on settled decisions, cross-validated by question: one is never on both sides of a split.
 
-    Args:
-        columns: Columns of the runs decided about: likely, confidence, quality, disagreement, uncited, invalid, tier.
-        faulty: Whether each answer was found faulty.
-        questions: The question of each: one question is never on both sides of a split.
-        seed: Deals the questions to the folds.
-
-    Raises:
-        InputError: There are too few decisions, faulty or right answers, or questions.
-
+    ``columns`` are those of ``FITTED_ON``, of the runs decided about; ``seed`` deals the questions to the folds. Raises
+    InputError where there are too few decisions, faulty or right answers, or questions.
     """
     truth, groups, found = np.asarray(faulty, dtype=bool), codes(np.asarray(questions)), features(columns)
     least = min(int(truth.sum()), int((~truth).sum()))

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import cohen_kappa_score, roc_auc_score
 
+from benchmarks import trust_simulation as simulation
 from masis.audit.acceptance import RULE_VERSION, Assessment, waive
 from masis.errors import InputError, NotAllowed
 from masis.schema.actor import Actor
@@ -24,7 +25,6 @@ from masis.services.trust import TrustFilter, TrustService
 from masis.services.trust_summary import figure, how_far, how_sure, in_words, short_answers
 from masis.settings import Settings
 from masis.store.records import CaseFilter
-from masis.trust import simulation
 from masis.trust.agreement import (
     Counted,
     Estimate,
