@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from masis.audit.issues import CRITIC_LOOP_TYPE
-from masis.audit.statistics import interval, percentile
+from masis.audit.statistics import percentile
 from masis.bench.metrics import Estimate
 from masis.schema.audit import Issue
 from masis.schema.run import Run
@@ -243,17 +243,12 @@ def _outcome(
     for case, value in values:
         by_case.setdefault(case, []).append(value)
     groups = [np.array(each) for each in by_case.values()]
-    figure = Estimate(None, None, None)
+    figure = Estimate()
     if groups:
         draws = np.random.default_rng(seed)
         samples = [
             of(np.concatenate([groups[i] for i in draws.integers(0, len(groups), len(groups))]))
             for _ in range(bootstrap)
         ]
-        low, high = interval(samples) if samples else (None, None)
-        figure = Estimate(_rounded(of(np.concatenate(groups))), _rounded(low), _rounded(high))
+        figure = Estimate.of(of(np.concatenate(groups)), samples)
     return Outcome(name, rule, unit, len(values), len(groups), figure, target)
-
-
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(float(value), 4)
