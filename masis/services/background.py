@@ -126,6 +126,12 @@ class Repeated:
         self._over.set()
         self._thread.join()
 
+    def __enter__(self) -> Repeated:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+
     def _repeat(self) -> None:
         while True:
             try:
