@@ -7,7 +7,6 @@ import tempfile
 import zipfile
 from collections import Counter
 from collections.abc import Callable
-from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
@@ -130,15 +129,12 @@ class DatasetService(Service):
 
     def compare(self, first: str, second: str, most: int = 100) -> Comparison:
         """Count what differs between two versions, and name the first ``most`` cases. Raises UnknownRecord."""
-        counts, found = Counter[Kind](), list[Change]()
-        differences = changes(self._store, first, second)
-        for change in islice(differences, most):
-            found.append(change)
-            counts.update(change.kinds)
-        total = len(found)
-        for change in differences:
+        counts, found, total = Counter[Kind](), list[Change](), 0
+        for change in changes(self._store, first, second):
             counts.update(change.kinds)
             total += 1
+            if total <= most:
+                found.append(change)
         return Comparison({kind: counts[kind] for kind in KINDS}, tuple(found), total)
 
     def write(self, actor: Actor, name: str, path: Path, *, on_case: Callable[[int], None] | None = None) -> Exported:

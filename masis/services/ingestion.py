@@ -24,7 +24,7 @@ from masis.schema.run import ReviewTier
 from masis.services.records import STATE_OF_VERDICT, CaseSummary
 from masis.settings import ROLES, Settings
 from masis.store import Store
-from masis.store.audits.inbox import Acknowledged, Batch, Form, Received
+from masis.store.audits.inbox import Acknowledged, Form, Received
 
 log = logging.getLogger(__name__)
 
@@ -184,7 +184,7 @@ class IngestionService:
     """The use cases of the inbox of one database."""
 
     def __init__(self, store: Store) -> None:
-        self._store = store
+        self._store, self.batch = store, store.inbox.batch
 
     def receive(self, requests: Sequence[Received]) -> list[Acknowledged]:
         """Store requests so that they survive a power cut; only then may they be acknowledged."""
@@ -196,10 +196,6 @@ class IngestionService:
             return None
         problems = [each for each in read_cases(form, body) if isinstance(each, InputError)]
         return next((each for each in problems if each.limit), None)
-
-    def batch(self, batch_id: str, source: str) -> Batch | None:
-        """Return a request of a source and what became of it; None where it has sent none of that id."""
-        return self._store.inbox.batch(batch_id, source)
 
     def status(self, case_id: str, source: str) -> CaseStatus | None:
         """Return where a case of a source stands; None where it has sent none of that id, or none was read yet."""

@@ -28,7 +28,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, NoReturn, Protocol, TextIO
+from typing import Any, Literal, NamedTuple, NoReturn, TextIO
 
 from pydantic import TypeAdapter
 
@@ -94,22 +94,6 @@ class WorkerDied(Exception):
     """The process ended in the middle of a job; what the job had finished is in the database."""
 
 
-class Worker(Protocol):
-    """What runs one job at a time; ``cancel`` may come from any thread."""
-
-    def run(self, job: Job) -> str | None:
-        """Run the job to its end; returns why it failed, None where it did not. Raises WorkerDied."""
-        ...
-
-    def cancel(self, job: Job) -> None:
-        """Ask the job to stop after its current step; harmless where it is over."""
-        ...
-
-    def close(self) -> None:
-        """End; a job in the middle is interrupted."""
-        ...
-
-
 @dataclass
 class Batch:
     """How far "audit everything" has come: ``done`` of ``total``, of which ``failed`` could not be audited.
@@ -153,18 +137,18 @@ class Jobs:
     """
 
     def __init__(
-        self, workbench: Workbench, start_worker: Callable[[Path], Worker] | None = None, at_once: int = AT_ONCE
+        self, workbench: Workbench, start_worker: Callable[[Path], WorkerProcess] | None = None, at_once: int = AT_ONCE
     ) -> None:
         self.workbench = workbench
         self._start_worker = start_worker or WorkerProcess
         self._changed = threading.Condition()
         self._waiting: deque[Job] = deque()
         self._jobs: dict[tuple[str, str], Job] = {}
-        self._running: dict[str, Worker | None] = {}
+        self._running: dict[str, WorkerProcess | None] = {}
         self._cancelled: set[str] = set()
         self._failed: dict[tuple[str, str], str] = {}
-        self._workers: set[Worker] = set()
-        self._idle: list[Worker] = []
+        self._workers: set[WorkerProcess] = set()
+        self._idle: list[WorkerProcess] = []
         self._batch: Batch | None = None
         self._closed = False
         self._mark_lost()
@@ -394,7 +378,7 @@ class Jobs:
                 self._changed.wait()
         return None
 
-    def _worker(self, job: Job) -> Worker:
+    def _worker(self, job: Job) -> WorkerProcess:
         with self._changed:
             if self._closed:
                 raise WorkerDied("The server is closing.")
@@ -405,12 +389,12 @@ class Jobs:
             worker.cancel(job)
         return worker
 
-    def _new_worker(self) -> Worker:
+    def _new_worker(self) -> WorkerProcess:
         worker = self._start_worker(self.workbench.database)
         self._workers.add(worker)
         return worker
 
-    def _release(self, worker: Worker) -> None:
+    def _release(self, worker: WorkerProcess) -> None:
         """Let the worker wait for the next job, or end it where enough of them wait."""
         with self._changed:
             if len(self._idle) < _IDLE_WORKERS:

@@ -16,7 +16,6 @@ from masis.audit import acceptance
 from masis.audit.acceptance import RULE_VERSION, Assessment
 from masis.errors import Removed, StaleVersion, StoreError
 from masis.schema.actor import Actor
-from masis.schema.case import Case
 from masis.schema.review import Decision
 from masis.schema.run import ReviewCode, Run
 from masis.schema.wording import counted
@@ -68,11 +67,6 @@ class ReassessmentService:
         """
         return self._store.runs.count_to_assess(None if again else RULE_VERSION)
 
-    def assess(self, run: Run, case: Case) -> Assessment:
-        """Return what the current rule makes of a run, whose chosen answer stays the one it chose."""
-        found = acceptance.assess(run.iterations, case, run.termination_reason, self._settings, chosen=run.best)
-        return self._guarantees.assessed(found, run, case)
-
     def run(
         self,
         actor: Actor,
@@ -106,35 +100,36 @@ class ReassessmentService:
                 on_progress(found)
         return found
 
-    def _one(self, each: Assessed, found: Reassessment, name: str) -> None:
-        found.done += 1
+    def _one(self, each: Assessed, counts: Reassessment, name: str) -> None:
+        counts.done += 1
         try:
             run, case = self._store.runs.get(each.run_id), self._store.cases.get(each.case_id)
         except (Removed, StoreError):
-            found.left += 1
+            counts.left += 1
             return
-        assessed = self.assess(run, case)
+        found = acceptance.assess(run.iterations, case, run.termination_reason, self._settings, chosen=run.best)
+        assessed = self._guarantees.assessed(found, run, case)
         passes = assessed.acceptance.passed and not acceptance.drawn_for_spot_check(case.id, self._settings)
         entry: Decision | None = None
         if each.accepted and not assessed.acceptance.passed:
             entry = _no_longer(each, assessed, name)
         elif not each.accepted and passes and not each.touched:
             entry = _accepted_now(each, run, name, assessed)
-        if found.applied:
+        if counts.applied:
             try:
                 if entry is not None:
                     self._store.decisions.append(entry, seen_version=each.version)
                 self._store.runs.note_assessment(each.run_id, assessed.acceptance, assessed.reasons)
             except StaleVersion:
-                found.left += 1
+                counts.left += 1
                 return
         if entry is None:
             return
         if each.accepted:
-            found.to_review += 1
-            found.reasons.update({reason.code for reason in assessed.reasons})
+            counts.to_review += 1
+            counts.reasons.update({reason.code for reason in assessed.reasons})
         else:
-            found.to_accepted += 1
+            counts.to_accepted += 1
 
 
 def _no_longer(each: Assessed, assessed: Assessment, name: str) -> Decision:

@@ -156,7 +156,9 @@ class ReviewService(Service):
             if SHOWN_UNKNOWN not in decision.machine_shown:
                 update["machine_shown"] = ()
             if decision.run_id is None:  # pages that hide the run can't name it: the original answer is its first
-                update |= self._original_of(decision.case_id)
+                runs = self._store.runs.for_case(decision.case_id)
+                newest = next((run.id for run in runs if run.readable and run.iterations), None)
+                update |= {"run_id": newest, "iteration": 1} if newest else {}
         if decision.rubric_scores:
             rubric = self._store.team.in_force(Rubric)
             scores = {score.name: score for score in rubric.scores}
@@ -169,11 +171,6 @@ class ReviewService(Service):
                     )
             update["versions"] = decision.versions | {"team_rubric": str(rubric.version)}
         return update
-
-    def _original_of(self, case_id: str) -> dict[str, Any]:
-        """Return the newest finished run and the iteration of its original answer; nothing where there is none."""
-        run = next((run for run in self._store.runs.for_case(case_id) if run.readable and run.iterations), None)
-        return {"run_id": run.id, "iteration": 1} if run else {}
 
     def adjudicate(self, actor: Actor, decision: Decision, *, seen_version: int | None = None) -> LogEntry:
         """Append the final verdict on a case of several reviewers; every individual decision stays in the log.
@@ -237,21 +234,21 @@ class ReviewService(Service):
         """
         self._access.require(actor, "redact")
         by = name_of(actor)
+
+        def found(words: str) -> bool:
+            return self._store.cases.count_matching(CaseFilter(text=words)) > 0
+
         with self._store.transaction():
             others = [each for each in versions_of(self._store, case_id) if each != case_id]
-            searches = {seq: words for seq, words in self._store.team.searches().items() if self._finds(words)}
+            searches = {seq: words for seq, words in self._store.team.searches().items() if found(words)}
             done = self._store.redactions.redact_case(case_id, by=by, reason=reason)
             for each in others:
                 if self._store.cases.summary(each).state != "redacted":
                     also = self._store.redactions.redact_case(each, by=by, reason=reason)
                     counts = {name: getattr(done, name) + getattr(also, name) for name in ("entries", "runs", "drafts")}
                     done = done.model_copy(update=counts)
-            self._store.team.forget_views(seq for seq, words in searches.items() if not self._finds(words))
+            self._store.team.forget_views(seq for seq, words in searches.items() if not found(words))
         return done
-
-    def _finds(self, words: str) -> bool:
-        """Whether a search for words finds a case."""
-        return self._store.cases.count_matching(CaseFilter(text=words)) > 0
 
     def sign(self, actor: Actor, key: bytes) -> int:
         """Sign every entry of both logs that has no signature; returns how many. What was forged before is signed too.
