@@ -22,7 +22,7 @@ import sys
 import threading
 import time
 import traceback
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -129,6 +129,16 @@ class Batch:
         return self.budget.exhausted
 
 
+@dataclass
+class _Held:
+    """A job that waits or runs; ``worker`` runs it, once there is one for it."""
+
+    job: Job
+    running: bool = False
+    worker: WorkerProcess | None = None
+    cancelled: bool = False
+
+
 class Jobs:
     """The jobs of this server, in the order they were added, at most ``at_once`` of each kind at a time.
 
@@ -142,10 +152,7 @@ class Jobs:
         self.workbench = workbench
         self._start_worker = start_worker or WorkerProcess
         self._changed = threading.Condition()
-        self._waiting: deque[Job] = deque()
-        self._jobs: dict[tuple[str, str], Job] = {}
-        self._running: dict[str, WorkerProcess | None] = {}
-        self._cancelled: set[str] = set()
+        self._jobs: dict[tuple[str, str], _Held] = {}
         self._failed: dict[tuple[str, str], str] = {}
         self._workers: set[WorkerProcess] = set()
         self._idle: list[WorkerProcess] = []
@@ -235,10 +242,9 @@ class Jobs:
         self.workbench.access.require(job.actor, "audit")
         with self._changed:
             if (held := self._jobs.get(job.key)) is not None:
-                return held.id
+                return held.job.id
             self._failed.pop(job.key, None)
-            self._jobs[job.key] = job
-            self._waiting.append(job)
+            self._jobs[job.key] = _Held(job)
             if self._batch is not None and self._batch.held == job.subject:
                 self._batch.held = None
             self._changed.notify_all()
@@ -249,7 +255,7 @@ class Jobs:
     def get(self, job_id: str) -> Job | None:
         """The job of a run or a screening that waits or runs in this server."""
         with self._changed:
-            return next((job for job in self._jobs.values() if job.id == job_id), None)
+            return next((held.job for held in self._jobs.values() if held.job.id == job_id), None)
 
     def auditing(self, case_id: str) -> bool:
         """Whether an audit of the case waits or runs in this server."""
@@ -259,8 +265,9 @@ class Jobs:
     def ahead(self, job_id: str) -> int | None:
         """How many jobs of the same kind wait before this one; None where it does not wait."""
         with self._changed:
-            job = next((each for each in self._waiting if each.id == job_id), None)
-            return None if job is None else [each for each in self._waiting if each.kind == job.kind].index(job)
+            waiting = [held.job for held in self._jobs.values() if not held.running]
+            job = next((each for each in waiting if each.id == job_id), None)
+            return None if job is None else [each for each in waiting if each.kind == job.kind].index(job)
 
     def failure(self, kind: JobKind, subject: str) -> str | None:
         """Why the last job of a case or of a screening could not be run in this server, if it could not."""
@@ -287,19 +294,17 @@ class Jobs:
         """
         self.workbench.access.require(actor, "audit")
         with self._changed:
-            job = self._jobs.get((kind, subject))
-            if job is not None and job in self._waiting:
-                self._waiting.remove(job)
-                del self._jobs[job.key]
+            held = self._jobs.get((kind, subject))
+            if held is not None and not held.running:
+                del self._jobs[kind, subject]
                 if kind == "screening":  # of an audit the case is there, and can be started again from its page
-                    self._note_failure(job, "It was stopped before it began.")
+                    self._note_failure(held.job, "It was stopped before it began.")
                 return
-            if job is not None:
-                self._cancelled.add(job.id)
-            worker = self._running.get(job.id) if job is not None else None
-        if job is not None:
-            if worker is not None:
-                worker.cancel(job)
+            if held is not None:
+                held.cancelled = True
+        if held is not None:
+            if held.worker is not None:
+                held.worker.cancel(held.job)
         elif kind == "screening":
             self.workbench.screenings.cancel(actor, subject)
         elif run_id := self.workbench.runs.under_way(subject):
@@ -308,7 +313,7 @@ class Jobs:
     def cancelling(self, kind: JobKind, job_id: str) -> bool:
         """Whether a job under way, here or in another process, has been asked to stop."""
         with self._changed:
-            if job_id in self._cancelled:
+            if any(held.cancelled for held in self._jobs.values() if held.job.id == job_id):
                 return True
         try:
             return self._stored(kind).cancel_requested(job_id)
@@ -350,10 +355,10 @@ class Jobs:
 
     def _serve(self, kind: JobKind) -> None:
         """Run jobs of one kind, one at a time; this thread only waits: for jobs, and for a worker's replies."""
-        while (job := self._next(kind)) is not None:
-            worker = None
+        while (held := self._next(kind)) is not None:
+            job, worker = held.job, None
             try:
-                worker = self._worker(job)
+                worker = self._worker(held)
                 error = worker.run(job)
             except (WorkerDied, OSError) as died:
                 with self._changed:
@@ -363,30 +368,27 @@ class Jobs:
                 self._release(worker)
             self._finish(job, error)
 
-    def _next(self, kind: JobKind) -> Job | None:
+    def _next(self, kind: JobKind) -> _Held | None:
         with self._changed:
             while not self._closed:
-                job = next((each for each in self._waiting if each.kind == kind), None)
-                if job is not None:
-                    self._waiting.remove(job)
-                elif kind == "audit":
-                    job = self._next_of_batch()
-                if job is not None:
-                    self._jobs[job.key] = job
-                    self._running[job.id] = None
-                    return job
+                waiting = (each for each in self._jobs.values() if each.job.kind == kind and not each.running)
+                held = next(waiting, None)
+                if held is None and kind == "audit" and (job := self._next_of_batch()) is not None:
+                    held = self._jobs[job.key] = _Held(job)
+                if held is not None:
+                    held.running = True
+                    return held
                 self._changed.wait()
         return None
 
-    def _worker(self, job: Job) -> WorkerProcess:
+    def _worker(self, held: _Held) -> WorkerProcess:
         with self._changed:
             if self._closed:
                 raise WorkerDied("The server is closing.")
-            worker = self._idle.pop() if self._idle else self._new_worker()
-            self._running[job.id] = worker
-            cancelled = job.id in self._cancelled
+            worker = held.worker = self._idle.pop() if self._idle else self._new_worker()
+            cancelled = held.cancelled
         if cancelled:
-            worker.cancel(job)
+            worker.cancel(held.job)
         return worker
 
     def _new_worker(self) -> WorkerProcess:
@@ -418,8 +420,6 @@ class Jobs:
     def _finish(self, job: Job, error: str | None) -> None:
         with self._changed:
             self._jobs.pop(job.key, None)
-            self._running.pop(job.id, None)
-            self._cancelled.discard(job.id)
             self._count(job, error)
             if error is not None:
                 log.warning("the %s %s failed; its page says why", job.kind, job.id)
