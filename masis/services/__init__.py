@@ -12,20 +12,3 @@ from masis.services.demo import demo_case_files, demo_cases, recorded_settings
 from masis.services.health import HealthItem, HealthReport
 from masis.services.workbench import Workbench
 from masis.version import app_root
-
-__all__ = [
-    "ANONYMOUS",
-    "OPEN",
-    "POLICY",
-    "SIGN_IN_REQUIRED",
-    "Access",
-    "Actor",
-    "CaseView",
-    "HealthItem",
-    "HealthReport",
-    "Workbench",
-    "app_root",
-    "demo_case_files",
-    "demo_cases",
-    "recorded_settings",
-]

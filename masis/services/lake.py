@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
-from masis.datasets.lake import OUTCOMES, Outcome, is_lake, open_lake
+from masis.datasets.lake import OUTCOMES, Outcome, open_lake
 from masis.errors import InputError, MasisError
 from masis.schema.actor import Actor
 from masis.schema.case import Case
@@ -21,8 +21,6 @@ from masis.schema.team import LakeSample, drawn_from_lake
 from masis.services.access import Service
 from masis.services.reviews import name_of
 from masis.trust.agreement import exact_bounds
-
-__all__ = ["LakeImport", "LakeService", "MissRate", "is_lake"]
 
 _BATCH = 200
 """Cases of which those that come in are stored in one transaction."""
