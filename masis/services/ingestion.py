@@ -228,30 +228,28 @@ class IngestionService:
             else:
                 found.append(each)
         taken = [case for case in found if source is None or source.takes(case)]
+        received, stored, unchanged, passed_over = len(found) + len(errors), 0, 0, 0
         try:
             # Both or neither: what is audited before it is noted would not be reported. The request is on the disk.
             with self._store.database.transaction(durable=False):
                 added = self._store.cases.add_many(taken)
                 self._store.inbox.arrived(taken, request.source)
         except (InputError, ValueError) as error:  # else what can't be stored would be tried again for ever
-            return self._result(len(found) + len(errors), errors=[*errors, str(error)])
-        errors += [str(conflict) for conflict in added.conflicts]
-        if errors and request.form == "cases":  # whose sender polls no batch
-            log.warning("%d of the traces of %s are not stored: another case has the id.", len(errors), request.source)
-        received = len(found) + len(errors) - len(added.conflicts)
-        return self._result(received, added.added, added.unchanged, len(found) - len(taken), errors)
-
-    @staticmethod
-    def _result(
-        received: int, stored: int = 0, unchanged: int = 0, passed_over: int = 0, errors: Sequence[str] = ()
-    ) -> dict[str, Any]:
+            errors.append(str(error))
+        else:
+            stored, unchanged, passed_over = added.added, added.unchanged, len(found) - len(taken)
+            errors += [str(conflict) for conflict in added.conflicts]
+            if errors and request.form == "cases":  # whose sender polls no batch
+                log.warning(
+                    "%d of the traces of %s are not stored: another case has the id.", len(errors), request.source
+                )
         return {
             "received": received,
             "stored": stored,
             "unchanged": unchanged,
             "passed_over": passed_over,
             "errors": len(errors),
-            "first_errors": list(errors[:ERRORS_NAMED]),
+            "first_errors": errors[:ERRORS_NAMED],
         }
 
 

@@ -90,7 +90,10 @@ class LakeService(Service):
         counts = _counts(lake)
         sample = None
         if share > 0:
-            drawn = sum(drawn_from_lake(each, seed, share) for each in _accepted_ids(lake))
+            batches = _scanned(lake, "accepted", ["case_id"], 50_000)
+            drawn = sum(
+                drawn_from_lake(each, seed, share) for batch in batches for each in batch["case_id"].to_pylist()
+            )
             sample = LakeSample(place=place, share=share, seed=seed, drawn=drawn, **counts)
             self._store.team.note_sample(name_of(actor), sample)  # first: an import that is cut short goes on by it
         imported: dict[Outcome, int] = dict.fromkeys(OUTCOMES, 0)
@@ -146,11 +149,6 @@ def _counts(lake: Any) -> dict[Outcome, int]:
     from pyarrow import dataset
 
     return {outcome: lake.count_rows(filter=dataset.field("outcome") == outcome) for outcome in OUTCOMES}
-
-
-def _accepted_ids(lake: Any) -> Iterator[str]:
-    for batch in _scanned(lake, "accepted", ["case_id"], 50_000):
-        yield from batch["case_id"].to_pylist()
 
 
 def _rows(lake: Any, outcome: Outcome) -> Iterator[dict[str, Any]]:
