@@ -221,12 +221,8 @@ def krippendorff_alpha(patterns: Patterns, weights: Floats, ordered: bool = Fals
     totals = coincidences.sum(-1)
     distance = 1.0 - np.eye(counts.shape[1])
     if ordered:
-        reach = np.cumsum(totals, -1)
-        between = np.abs(reach[..., None, :] - reach[..., :, None])
-        halves = totals[..., None, :] / 2 - totals[..., :, None] / 2
-        above = np.arange(counts.shape[1])[None, :] > np.arange(counts.shape[1])[:, None]
-        signed = between - np.where(above, halves, -halves)
-        distance = signed**2 * distance
+        middle = np.cumsum(totals, -1) - totals / 2  # of a category, in the order of all ratings
+        distance = (middle[..., None, :] - middle[..., :, None]) ** 2
     expected = (totals[..., :, None] * totals[..., None, :] * distance).sum((-2, -1))
     observed = (coincidences * distance).sum((-2, -1))
     return 1 - _ratio((totals.sum(-1) - 1) * observed, expected)
@@ -236,8 +232,7 @@ def gwet_ac1(patterns: Patterns, weights: Floats) -> Floats:
     """Return Gwet's AC1 of tables of pattern counts: it stays high where one category is rare and raters agree."""
     counts = patterns.counts
     rated = counts.sum(1)
-    agreeing = (counts * (counts - 1)).sum(1) / np.maximum(rated * (rated - 1), 1)
-    observed = _ratio(weights @ (agreeing * (rated > 1)), weights @ (rated > 1).astype(float))
+    observed = pairwise_agreement(patterns, weights)
     shares = weights @ (counts / np.maximum(rated, 1)[:, None]) / (weights @ (rated > 0).astype(float))[..., None]
     k = counts.shape[1]
     chance = (shares * (1 - shares)).sum(-1) / (k - 1)

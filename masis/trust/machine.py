@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -331,13 +332,7 @@ def draws_for_width(rate: Estimate, width: float) -> int | None:
     """
     if rate.value is None:
         return None
-    low, high = 0, 1
-    while _width(rate.value, rate.n + high) > width and high < 1_000_000:
-        low, high = high, high * 2
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (middle + 1, high) if _width(rate.value, rate.n + middle) > width else (low, middle)
-    return low
+    return bisect_left(range(1_000_000), True, key=lambda more: _width(float(rate.value or 0), rate.n + more) <= width)
 
 
 def _width(rate: float, n: int) -> float:

@@ -49,7 +49,7 @@ from masis.trust.guarantee import (
     upper_bound,
 )
 from masis.trust.machine import Stratum, draws_for_width, missed
-from masis.trust.score import auroc, calibration_error, error_floor, fit, probabilities, reliability, yield_curve
+from masis.trust.score import calibration_error, error_floor, fit, probabilities, reliability, yield_curve
 from masis.views.story import checks_passed
 from tests.reviewing import ADA
 from tests.trust.conftest import DOUBT, decided
@@ -297,8 +297,6 @@ def test_too_few_decisions_give_no_score(n: int, faulty: int) -> None:
 
 def test_figures_of_a_score() -> None:
     truth, same = np.array([True, False] * 50), np.full(100, 0.5)
-    assert auroc(truth, same) == 0.5
-    assert auroc(np.ones(3, dtype=bool), np.ones(3)) is None
     assert [each.n for each in reliability(truth, same)] == [100]
     assert calibration_error(truth, same) == 0.0
     assert yield_curve(truth, same)[25] == (0.5, 0.5)
