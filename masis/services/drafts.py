@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from contextlib import suppress
-from functools import cache
-from typing import Annotated, Any, TypeVar
+from typing import TypeVar
 
-from pydantic import BaseModel, Field, JsonValue, TypeAdapter, ValidationError
-from pydantic.fields import FieldInfo
+from pydantic import BaseModel, JsonValue, ValidationError
 
 from masis.schema.actor import ANONYMOUS, Actor
 from masis.services.access import Service
@@ -26,12 +23,12 @@ def clean(value: object, longest: int) -> str:
 
 def read_form(form: type[Form], posted: object) -> Form:
     """Return a form as a browser posted it or a draft held it: a field that makes no sense is left at its default."""
-    kept = {}
-    for name, value in posted.items() if isinstance(posted, Mapping) else ():
-        if adapter := _fields(form).get(name):
-            with suppress(ValidationError):
-                kept[name] = adapter.validate_python(value)
-    return form(**kept)
+    kept = {name: posted[name] for name in form.model_fields if name in posted} if isinstance(posted, Mapping) else {}
+    try:
+        return form.model_validate(kept)
+    except ValidationError as error:
+        wrong = {each["loc"][0] for each in error.errors() if each["loc"]}
+        return form.model_validate({name: value for name, value in kept.items() if name not in wrong})
 
 
 def read_if_valid(form: type[Form], posted: object) -> Form | None:
@@ -40,14 +37,6 @@ def read_if_valid(form: type[Form], posted: object) -> Form | None:
         return read_form(form, posted) if isinstance(posted, Mapping) else None
     except ValidationError:
         return None
-
-
-@cache
-def _fields(form: type[BaseModel]) -> dict[str, TypeAdapter[Any]]:
-    def typed(field: FieldInfo) -> Any:
-        return Annotated[field.annotation, Field(), *field.metadata]
-
-    return {name: TypeAdapter(typed(field)) for name, field in form.model_fields.items()}
 
 
 def case_subject(case_id: str) -> str:

@@ -330,9 +330,9 @@ def draws_for_width(rate: Estimate, width: float) -> int | None:
 
     None before there is an estimate.
     """
-    if rate.value is None:
+    if (value := rate.value) is None:
         return None
-    return bisect_left(range(1_000_000), True, key=lambda more: _width(float(rate.value or 0), rate.n + more) <= width)
+    return bisect_left(range(1_000_000), True, key=lambda more: _width(value, rate.n + more) <= width)
 
 
 def _width(rate: float, n: int) -> float:
