@@ -79,7 +79,7 @@ def _judged(abstract: Abstract, counted: int, size: SampleSize, least: int, of: 
     return SizeAdequacy(enough, Reason(text=text, words=(words,)))
 
 
-VERSION = "11"
+VERSION = "12"
 """Raised whenever the rules of offline grading change; recorded with every grade."""
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -191,8 +192,12 @@ _AGE = re.compile(r"\d\S* (?:[-–‐‑—] )?(?:years?|yrs?|months?|weeks?|day
 """``14-year-old(s)``, ``6 month old``."""
 _BOUND = re.compile(r"(?:(?:minimum|maximum) of|at least|up to)$")
 """What stands before a bound, which is no count: "at least 10 patients"."""
-_FOR_EACH = re.compile(r"\beach (?:\S+ )?(?:with|to|took|wrote|gave)$")
-"""What stands before a number that belongs to one unit: "each matched with 4 controls"."""
+_FOR_EACH = re.compile(
+    r"\beach (?:\S+ )?(?:took|wrote|gave)$|\b(?:each|every|one) (?:[^.;]* )?(?:with|to)$"
+    r"|\bfor (?:each|every) \S+(?: ,)?$"
+)
+"""What stands before a number that belongs to one unit: "each was matched by age to 4 controls"."""
+_MOST_EACH = 13
 _N = re.compile(r"\bns? [=:≈]$")
 _SHARE_AHEAD, _SHARE_BEHIND = re.compile(r"% [(,;]$"), re.compile(r"[,;\[(/=] \S+ %")
 _SHARE_INSIDE = re.compile(r"% (?:[)\],;]|of\b)|% *$")
@@ -208,15 +213,16 @@ _THEY_WERE = re.compile(
     r"\b(?:participants|respondents|subjects|informants|interviewees|volunteers) (?:were|comprised)$"
 )
 """"a total of", "a sample of about", "the sample size was", "the sample consisted of"; "respondents were"."""
-_GROUPS = "(?:groups?|arms?|cohort|condition|conditions|treatment|dose)"
+_GROUPS = "(?:groups?|arms?|cohorts?|conditions?|treatments?|doses?|programmes?|programs?|interventions?)"
 _ASSIGNED = "(?:randomi[sz]ed|assigned|allocated)"
 _PER_GROUP = re.compile(
-    rf"(?:were {_ASSIGNED} )?(?:(?:in|for|to) )?(?:per|each|every|either|/) {_GROUPS}\b|each(?= (?:[),;.]|were))"
+    rf"(?:were {_ASSIGNED} )?(?:(?:in|for|to) )?(?:per|each|every|either|/) (?:of (?:the )?(?:\S+ )?)?{_GROUPS}\b"
+    r"|(?:(?:in|for|to) )?each(?= (?:[),;.]|were|received))"
 )
 _INTO_STUDY = "(?:randomi[sz]ed|enrolled|recruited|included|analy[sz]ed|completed by)"
 _TOOK_PART = (
-    r"(?:gave (?:\S+ )?consent|accepted|answered|responded|replied|returned|participated|consented|agreed|enrolled|"
-    "took part|entered|completed(?= (?:it|them|and)))"
+    r"(?:gave (?:\S+ )?consent|accepted|answered|responded|replied|(?:were )?returned|participated|consented|agreed|"
+    "enrolled|took part|entered|completed(?= (?:it|them|and)))"
 )
 _JOIN = r"(?:^| )(?:and|,|versus|vs|to|or|while|whereas|with|plus|against|;|\()(?: (?:the|another))?$"
 _OF_THESE = r"of (?:whom|which|these|those|them)"
@@ -230,18 +236,26 @@ _UNNAMED: tuple[tuple[Form, re.Pattern[str], re.Pattern[str]], ...] = tuple(
         ("sample", _JOIN, rf"{_OF_THESE} (?:{_TOOK_PART}|were {_INTO_STUDY})"),
         ("sample", r"\bthe (?:remaining|other)$", f"were (?:{_ASSIGNED}|{_INTO_STUDY})"),
         ("sample", r"\b(?:leaving|left)$", r"\S+"),
+        ("sample", rf"\b(?:and|but|then)(?: only)? {_INTO_STUDY}$", r"[.,;(]"),
+        ("sample", r"\bexclu(?:ded|ding|sions?)\b.* (?:,|and)$", "remained"),
+        ("sample", _JOIN, r"(?:\S+ ){1,7}?(?:ma[dk]e up|form(?:ed)?|constituted?) (?:the|our|this)\b"),
+        ("sample", _JOIN, rf"(?:[a-z]+ ){{2,6}}?and were {_INTO_STUDY}"),
+        ("sample", r", the$", r"(?:[a-z]+ ){0,5}?were (?:studied|enrolled|included|analy[sz]ed)"),
         ("sample", _JOIN, "in (?:all|total)"),
         ("noun", r"\b(?:the|of|all)$", _INTO_STUDY),
         ("bare", "", f"were (?:randomly )?{_ASSIGNED} to"),
+        ("bare", rf"\b{_OF_THESE}(?: ,)?$", r"(?:were )?\w+ed|had|were given"),
+        ("bare", r"\bcompared (?:with|to|against)(?: (?:all|the|another))?$", "[a-z]+"),
+        ("bare", r"\b(?:giving|making|yielding)$", "(?:in|as) (?:the|a)"),
+        ("bare", r"\b(?:group|arm|cohort) (?:numbered|comprised|included|had|consisted of)$", "[.,;(]|and"),
         ("bare", r"\b(?:randomi[sz]|assign|allocat|match)(?:ed|ing)\b(?:.* (?:and|or|versus|,))?$", "to"),
         (
             "bare",
-            r"\b(?:randomi[sz]|assign|allocat|divid|treat|compar|match)(?:ed|ing)\b.* \($",
+            r"\b(?:randomi[sz]|assign|allocat|divid|treat|compar|match|receiv)(?:ed|ing)\b.* \($",
             r"(?:[,;] [^)]*)?\)",
         ),
         ("bare", rf"\b(?:and|while|whereas) (?:the|a) (?:\S+ ){{1,3}}{_PLACE}$", r"[.,;()]|and"),
         ("bare", r"\b(?:received|given|underwent|used|took)\b.* (?:and|,|while|whereas)$", "[a-z]+"),
-        ("bare", r"\b(?:and|or|versus) (?:\S+ ){1,5}(?:in|by|for|among)$", r"[.,;]"),
         ("bare", rf"{_JOIN}|\b(?:patients|participants|children|adults|women|men|people|students) :$", r"in \d{4}"),
         (
             "bare",
@@ -257,9 +271,50 @@ _UNNAMED: tuple[tuple[Form, re.Pattern[str], re.Pattern[str]], ...] = tuple(
 
 def mentions(tokens: Tokens) -> list[Mention]:
     """Return all numbers of units, in order."""
-    found = tokens.numerals()
-    pairs = zip(found, [None, *found], strict=False)
-    return [each for numeral, before in pairs if (each := _mention(tokens, numeral, before))]
+    found: list[Mention] = []
+    before: Numeral | None = None
+    for numeral in tokens.numerals():
+        mention = _mention(tokens, numeral, before)
+        if mention is None and found and _echoes(tokens, found[-1], numeral):
+            unit, family = found[-1].unit, found[-1].family
+            mention = Mention(numeral.value, "bare", numeral.first, numeral.after, unit, family)
+        if mention:
+            found.append(mention)
+        if tokens.word(numeral.after) != "%":
+            before = numeral
+    return found
+
+
+_COORDINATED = frozenset("and or versus vs while whereas with ; ,".split())
+_AUXILIARIES = frozenset("was were had have of".split())
+
+
+def _echoes(tokens: Tokens, earlier: Mention, numeral: Numeral) -> bool:
+    """Return whether a number without a unit is said like the one before it, whose unit it shares.
+
+    "402 adults treated with A and 377 treated with B", "A was given to 39 patients and B to 38", "187 women in the one
+    group, in the other group 184".
+    """
+    between = tokens.words[earlier.after : numeral.first]
+    year = 1900 <= numeral.value <= 2035 and len(tokens.words[numeral.first]) == 4
+    if earlier.form not in ("noun", "bare") or earlier.share or numeral.value <= 3 or year:
+        return False
+    if {".", ":"} & set(between) or not _COORDINATED & set(between) or _counts_no_units(tokens, numeral):
+        return False
+    if tokens.word(numeral.after).isalpha():
+        return _repeats(between, tokens.words[numeral.after : numeral.after + 2])
+    return between[-1] in _GROUP_OF or (between[-1].isalpha() and between[-1] == tokens.word(earlier.first - 1))
+
+
+def _repeats(between: Sequence[str], behind: Sequence[str]) -> bool:
+    """Return whether what stands behind a number was said before it; of "was" and "had" only with the next word."""
+    if not behind or behind[0] in ("and", "or") or (behind[0].endswith("s") and behind[0] != "was"):
+        return False  # "59 devices" are not people because devices were named before
+    return tuple(behind) in pairwise(between) if behind[0] in _AUXILIARIES else behind[0] in between[:-1]
+
+
+_GROUP_OF = frozenset("group arm cohort period programme ward other".split())
+"""Words before the number of a group that is named first: "in the placebo group 116"."""
 
 
 def _mention(tokens: Tokens, numeral: Numeral, before: Numeral | None) -> Mention | None:
@@ -280,7 +335,12 @@ def _mention(tokens: Tokens, numeral: Numeral, before: Numeral | None) -> Mentio
     if _is_of_each_group(tokens, numeral, mention):
         return mention._replace(form="groups")
     word = tokens.word(after)  # "a total of 166 infusions": a noun that is no unit
-    if _THEY_WERE.search(tokens.ahead(first, 2)) and word.isalpha() and not word.endswith(("ed", "ing")):
+    if (
+        not mention.unit
+        and _THEY_WERE.search(tokens.ahead(first, 2))
+        and word.isalpha()
+        and not word.endswith(("ed", "ing"))
+    ):
         return mention._replace(form="sample")
     counts = mention.unit or family_of(word) or word in _LIST["stop"] or not (word[:1].isalpha() and word.endswith("s"))
     compared = _LIST["control"] & set(tokens.ahead(first, 4).split())
@@ -288,11 +348,12 @@ def _mention(tokens: Tokens, numeral: Numeral, before: Numeral | None) -> Mentio
         return mention._replace(form="sample")
     if mention.unit:
         return mention if value > 1 else None
-    if tokens.word(after + 1) in ("and", "or") and word not in _LIST["stop"] and word.isalpha() and word[-1] != "s":
-        next_one = _number_at(tokens.words, after + 2) if after + 2 < len(tokens.words) else None
+    joined = after + (word.isalpha() and word not in _LIST["stop"] | {"and", "or"} and word[-1] != "s")
+    if tokens.word(joined) in ("and", "or") and tokens.word(first - 1) != "between":
+        next_one = _number_at(tokens.words, joined + 1) if joined + 1 < len(tokens.words) else None
         infants = next_one and _with_unit(tokens, next_one, "noun")
-        if infants and infants.unit:  # "394 male and 360 female infants"
-            return mention._replace(after=after + 1, unit=infants.unit, family=infants.family)
+        if infants and infants.unit:  # "394 male and 360 female infants", "77 and 73 patients"
+            return mention._replace(after=joined, unit=infants.unit, family=infants.family)
     if value > 3:
         ahead, behind = tokens.ahead(first, 24).split(" . ")[-1], tokens.behind(after, 10)
         if share := _SHARE_BESIDE.match(tokens.behind(after, 6)):
@@ -322,7 +383,7 @@ def _counts_no_units(tokens: Tokens, numeral: Numeral) -> bool:
         return True
     if before in _SIGNS_BEFORE:
         return glued or before not in _DASHES | {"."}
-    if _FOR_EACH.search(tokens.ahead(numeral.first, 4)):
+    if numeral.value < _MOST_EACH and _FOR_EACH.search(tokens.ahead(numeral.first, 2 * _SPAN)):
         return True
     year = 1900 <= numeral.value <= 2035 and len(tokens.words[numeral.first]) == 4
     return year and before in _LIST["time"]
@@ -349,7 +410,8 @@ def _with_unit(tokens: Tokens, numeral: Numeral, form: Form) -> Mention:
         elif word in _DASHES and tokens.glued(here):  # "knock-in"
             here += 1 if tokens.word(here + 1) in FAMILY else 2
         elif word not in _LIST["stop"] and (word[0].isalpha() or word in ",/'\"“”’"):
-            if best.unit and (not word[0].isalpha() or word in ("and", "or")):
+            listed = word == "," and _PLURAL.fullmatch(tokens.word(here - 1))  # "in eleven homes, staff were trained"
+            if listed or (best.unit and (not word[0].isalpha() or word in ("and", "or"))):
                 break
             here += 1
             if family := family_of(word, tokens.behind(here, 4)):
@@ -360,6 +422,9 @@ def _with_unit(tokens: Tokens, numeral: Numeral, form: Form) -> Mention:
         inside = tokens.behind(best.after, 6, close)
         return best._replace(share=best.share or _SHARE_INSIDE.search(inside) is not None)
     return best
+
+
+_PLURAL = re.compile(r"[a-z]{3,}(?<!ou)(?<!s)s")
 
 
 def _closing(tokens: Tokens, at: int) -> int | None:
@@ -382,8 +447,10 @@ def _whole(tokens: Tokens, numeral: Numeral, before: Numeral | None, mention: Me
         return None  # "89 eyes of 89 patients"
     unit = mention.unit or next((word for word in plain if word in FAMILY), "")
     past = _closing(tokens, mention.after) if tokens.word(mention.after) == "(" else mention.after
+    if {tokens.word(numeral.after), tokens.word(mention.after)} & _CHANCE:  # "90 of the 97 randomised"
+        return mention
     does = set(tokens.behind(past or mention.after, 3).split())
-    if does & (_LIST["gathered"] | _LIST["replied"]):  # "44 of 52 patients agreed"
+    if does & (_LIST["gathered"] | _LIST["replied"] | _LIST["pool"]) or _RESPONSE.search(tokens.ahead(before.first, 8)):
         return mention._replace(value=before.value, form="sample", first=before.first)
     enclosed = tokens.word(before.first - 1) in ("(", ";", ",", "[")
     if not unit and "%" not in between and (not enclosed if tokens.word(at) == "/" else numeral.value < 5):
@@ -391,10 +458,14 @@ def _whole(tokens: Tokens, numeral: Numeral, before: Numeral | None, mention: Me
     return mention._replace(form="of", first=before.first, unit=unit, family=FAMILY.get(unit))
 
 
+_RESPONSE = re.compile(r"\b(?:response|participation|reply) [^.;]*$")
+_CHANCE = {"randomised", "randomized", "assigned", "allocated"}
+
+
 def _is_of_each_group(tokens: Tokens, numeral: Numeral, mention: Mention) -> bool:
     """Return whether a number is of each group: "groups of 10", "10 per group", "10 rats in each group"."""
     stated = tokens.ahead(numeral.first, 2) in ("groups of", "arms of")
-    return stated or _PER_GROUP.match(tokens.behind(mention.after, 5)) is not None
+    return stated or _PER_GROUP.match(tokens.behind(mention.after, _SPAN)) is not None
 
 
 # Which of them are sample sizes, and of which kind. The kinds are those of the codebook in docs/grading.md; those
@@ -418,10 +489,19 @@ _ELSEWHERE = re.compile(
 _IN_PRINT = re.compile(r"\bin the (?:medical )?literature\b|\bpreviously (?:reported|described|published)\b")
 _EVERY_YEAR = re.compile(r"^(?:every|each) year\b|\b(?:annually|worldwide|in the (?:country|world))\b")
 """Words of a sentence about how many there are in all: "every year 12,000 children swallow a coin"."""
+_IN_ALL = re.compile(r"in (?:all|total)\b|altogether\b")
+_PLANNED = re.compile(
+    r"\b(?:(?:planned|planning|aimed|intended|hoped) to (?:recruit|enroll?|include|randomi[sz]e)|target (?:was|of)"
+    r"|planned)(?: (?:about|at least|a total of))?$"
+)
+"""Words ahead of it."""
 _ONLY_PLANNED = re.compile(r"(?:\S+ ){0,3}(?:planned|required|needed|calculated|necessary|intended)\b")
 """Words behind a sample size that was aimed at."""
 _CLAUSE_ENDS = re.compile(r" [:;(] | , of (?!whom|which)")
 _FROM_THESE = re.compile(r"\bof (?:whom|which|these|those|them)\b")
+_ALTERNATIVES = re.compile(r"\b(?:to|receive|received)\b((?:(?! (?:to|receive|received) )[^(.;])*) or ")
+"""What several groups were given, all but the last: "to low dose, high dose or placebo"."""
+_GROUPED = frozenset("groups arm arms doses treatments programmes programs conditions interventions".split())
 _JOINING = frozenset("and versus vs with to or against while whereas , plus another".split())
 """Words between the numbers of two groups."""
 
@@ -485,6 +565,15 @@ class MentionClassifier:
             if matching:
                 rests = max(matching, key=lambda each: each.value)
                 arms = [each for each in counted if each.kind == "arm" and each.family in families]
+                if (
+                    kind == "total"
+                    and len(arms) == 1
+                    and arms[0].form in ("noun", "n")
+                    and arms[0].value >= rests.value
+                ):
+                    return self.tokens.size(
+                        rests._replace(value=rests.value + arms[0].value)
+                    )  # who were matched to them
                 if families == _STUDIED and arms and kind in ("total", "arm"):
                     groups = self._of_arms(max(arms, key=lambda each: each.value), counted)
                     first, end = self._sentence(groups)
@@ -501,9 +590,12 @@ class MentionClassifier:
                 each.value
                 for each in self.tokens.numerals()
                 if 1 < each.value < 13
-                and {"groups", "arms", "doses"} & set(self.tokens.words[each.after : each.after + 3])
+                and _GROUPED & set(near := self.tokens.words[each.after : each.after + 3])
+                and not {"per", "each"} & set(near)
             ]
-            return rests._replace(value=rests.value * max(groups, default=2), kind="total")
+            to = _ALTERNATIVES.search(self.tokens.ahead(rests.first, 24, self._sentence(rests)[0]))
+            named = 2 + len(re.findall(r" , \S", to[1])) if to else 2
+            return rests._replace(value=rests.value * max(groups, default=named), kind="total")
         arms = [*self.repeated, *(each for each in counted if each.kind == "arm" and each.form != "groups")]
         arms = sorted(each for each in arms if each.whose == rests.whose)
         together = [[each for each in arms if first <= each.first < after] for first, after in self.sentences]
@@ -542,8 +634,9 @@ class MentionClassifier:
         after = self.tokens.behind(mention.after, 8, end).split(";")[0]
         if mention.family == "people" and _IN_PRINT.search(after):
             return True
-        planned = mention.form == "sample" and _ONLY_PLANNED.match(after)
-        return bool(_ELSEWHERE.search(before) or planned)
+        planned = _PLANNED.search(before) or (mention.form == "sample" and _ONLY_PLANNED.match(after))
+        published = "published" in self.tokens.words[mention.first : mention.after]
+        return bool(_ELSEWHERE.search(before) or planned or published)
 
     def _in_background(self, mention: Mention) -> bool:
         """Return whether a number stands under the heading "Background", before the next heading."""
@@ -555,6 +648,8 @@ class MentionClassifier:
             return None
         if any(sum(later[:count]) == mention.value for count in range(2, min(6, len(later) + 1))):
             return "total"
+        if self.whole and self._words(self._sentence(mention)[0], mention.first) & _LIST["control"]:
+            return "arm"
         return "arm" if several or max(self.whole.values(), default=0) > mention.value else "total"
 
     def _kind_of_noun(self, mention: Mention, found: Sequence[Mention], index: int) -> Kind | None:
@@ -571,7 +666,7 @@ class MentionClassifier:
         paired = self._is_paired(mention, found, index)
         if mention.share or (whole and verb in _LIST["outcome"] - _WAS_OR_HAD):
             return None
-        if self._is_sum(mention, found, index):
+        if self._is_sum(mention, found, index) or _IN_ALL.match(self.tokens.behind(mention.after, 2)):
             return "total"
         if whole == 0:
             return "arm" if paired else "total"
@@ -588,8 +683,9 @@ class MentionClassifier:
         """Return whether a sample was drawn from these: "402 adults were screened and 306 were enrolled"."""
         first, end = self._sentence(mention)
         later = [each for each in found[index + 1 :] if each.first < end and each.value < mention.value]
-        stop = min(end, mention.after + 20, *(each.first for each in later))
-        clause = _CLAUSE_ENDS.split(self.tokens.behind(mention.first, stop - mention.first))[0].split()
+        stop = min(end, mention.after + 20, *(each.first - (each.form == "sample") for each in later))
+        start = mention.after if mention.form == "sample" and not mention.unit else mention.first
+        clause = _CLAUSE_ENDS.split(self.tokens.behind(start, stop - start))[0].split()
         ahead = self.tokens.words[max(first, mention.first - 6) : mention.first]
         said = {*clause, *(() if "," in ahead or mention.form == "sample" else ahead)}
         if said & _LIST["gathered"]:
@@ -617,9 +713,14 @@ class MentionClassifier:
         parts = [each.value for each in found[index + 1 : index + 6] if each.first < end]
         if any(sum(parts[:count]) == mention.value for count in range(2, len(parts) + 1)):
             return True
-        later = [each.value for each in self.tokens.numerals(mention.after, mention.after + _PARTS_WITHIN)]
+        later = self.tokens.numerals(mention.after, mention.after + _PARTS_WITHIN)
         runs = [later[start : start + count] for start in range(len(later) - 1) for count in range(2, 6)]
-        return mention.value >= _LEAST_SUM and any(sum(each) == mention.value and min(each) > 1 for each in runs)
+        return mention.value >= _LEAST_SUM and any(
+            sum(each.value for each in run) == mention.value
+            and min(run).value > 1
+            and not any(run[0].first < first <= run[-1].first for first, _ in self.sentences)
+            for run in runs
+        )
 
     def _is_paired(self, mention: Mention, found: Sequence[Mention], index: int) -> bool:
         """Return whether another number of the same sentence counts another group of the same kind."""
@@ -629,7 +730,8 @@ class MentionClassifier:
         for other in (*found[max(0, index - 2) : index], *found[index + 1 : index + 3]):
             if other.form not in ("noun", "bare", "n") or other.share or not first <= other.first < end:
                 continue
-            between = self._words(min(mention.after, other.after), max(mention.first, other.first))
+            said = self.tokens.words[min(mention.after, other.after) : max(mention.first, other.first)]
+            between = frozenset(said)
             if "n" in (mention.form, other.form) and not (between & _LIST["control"] and mention.form != other.form):
                 continue
             if other.value == mention.value and {"all", "these"} & {
@@ -640,11 +742,27 @@ class MentionClassifier:
             inside = (
                 "n" not in (mention.form, other.form) and "(" in between and ")" not in between
             )  # the parts of the one before: "five (three women, ...)"
+            later = max(mention.after, other.after)
+            alike = self._alike(mention, other) or _repeats(said, self.tokens.words[later : later + 2])
+            loose = ";" in between or not between & _COORDINATED - {","}
+            if (loose and {mention.form, other.form} == {"bare", "noun"} and not alike) or _FROM_THESE.search(
+                " ".join(said)
+            ):
+                continue
+            sources = sum(self.tokens.word(each.first - 1) == "from" for each in (mention, other))
+            if sources == 1 and mention.unit != other.unit and between & {"was", "were"}:
+                continue  # "pooled from four donors, was given to 39 patients"
             apart = {"(", ")"} <= between  # "one school (360 pupils); another (340 pupils)"
-            joined = apart or (between & _JOINING and not inside)
+            joined = apart or ((between & _JOINING or alike) and not inside)
             if other.whose == mention.whose and not nested and joined and not between & _LIST["pool"]:
                 return True
         return False
+
+    def _alike(self, mention: Mention, other: Mention) -> bool:
+        """Return whether the word before, or the word behind, two numbers is the same."""
+        word = self.tokens.word
+        ahead = {word(mention.first - 1), word(other.first - 1)}
+        return len(ahead) == 1 or bool(ahead & _GROUP_OF) or word(mention.after) == word(other.after)
 
     def _sentence(self, mention: Mention) -> tuple[int, int]:
         return next(sentence for sentence in self.sentences if mention.first < sentence[1])
