@@ -154,7 +154,7 @@ class PubMed:
         limit = min(limit, MOST_REACHABLE - offset)
         if not terms or limit < 1:
             return ()
-        total, ids = 0, ()
+        ids: Sequence[str] = ()
         for words in dict.fromkeys((" AND ".join(terms), " OR ".join(terms))):
             asked = {"db": "pubmed", "term": words, "sort": "relevance", "retstart": str(offset), "retmax": str(limit)}
             if filtered is not None:
