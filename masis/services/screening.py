@@ -36,7 +36,7 @@ from masis.schema.screening import (
     Thresholds,
 )
 from masis.schema.wording import counted
-from masis.screening.critic import grader_for, grader_names, study_type_weights
+from masis.screening.critic import grader_for, grader_names
 from masis.screening.demo import CORPUS as DEMO_CORPUS
 from masis.screening.demo import demo_abstracts
 from masis.screening.grading.grader import CachingGrader, Grader
@@ -280,7 +280,6 @@ class ScreeningService:
             settings,
             screening_id=screening_id,
             thresholds=thresholds,
-            study_types_version=study_type_weights(settings),
             cancelled=stop,
             progress=progress,
             keep=lambda finished: self._store.screenings.keep(screening_id, finished),
