@@ -365,7 +365,7 @@ def test_policy_rubric_and_assignments_are_set_on_the_page(audited_workbench: Wo
     assert "first" not in cases.label  # all are listed
     cases.select(cases.options[0])
     names.select("Ben")
-    press(app, "Do this to all chosen cases")
+    press(app, "Assign the chosen cases")
     assert audited_workbench.store.team.counted("assigned") == {"Ben": 2}
 
 

@@ -259,20 +259,24 @@ def _give_out(workbench: Workbench) -> None:
         "Assign": _Action("Reviewers", team.reviewers(), team.assign, new=True),
         "Unassign": _Action("Reviewers", counts("assigned"), team.unassign),
         "Tag": _Action("Tags", counts("tagged"), team.tag, new=True),
-        "Remove tag": _Action("Tags", counts("tagged"), team.untag),
+        "Untag": _Action("Tags", counts("tagged"), team.untag),
         "Skip": _Action("", (), lambda who, cases, _: team.skip(who, cases)),
     }
-    action = actions[st.segmented_control("Do", list(actions), default="Assign", required=True) or "Assign"]
+    does = st.segmented_control("Do", list(actions), default="Assign", required=True) or "Assign"
+    action = actions[does]
     with st.form("give-out", border=False):
         first = f", the first {len(titles):,} are listed" if page.total > len(titles) else ""
         chosen = st.multiselect(
-            f"Cases that wait ({page.total:,}{first})", list(titles), format_func=titles.__getitem__
+            f"Cases that wait ({page.total:,}{first})",
+            list(titles),
+            format_func=titles.__getitem__,
+            key="give-out-cases",
         )
         names: list[str] = []
         if action.names:
             hint = "Choose or type a name" if action.new else "Choose"
             names = st.multiselect(action.names, list(action.known), accept_new_options=action.new, placeholder=hint)
-        sent = st.form_submit_button("Do this to all chosen cases", **needs("decide"))
+        sent = st.form_submit_button(f"{does} the chosen cases", **needs("decide"))
     if sent and carried_out(lambda: action.do(actor(), chosen, names)):
         st.success(f"Done for {counted(len(chosen), 'case')}; each is an entry of the decision log.")
 
