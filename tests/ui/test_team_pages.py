@@ -78,6 +78,10 @@ def test_reviewers_who_differ_are_listed_and_their_case_decided_for_good(audited
     assert "Ada Lind and Ben gave the same verdict in 0 of 1 case (0%)." in texts(team)
     assert "Ada Lind: Approved, Ben: Rejected" in shown_rows(team)
     leads = opened("team", "Cleo")
+    (review,) = [each.proto for each in leads.get("page_link") if each.proto.label.startswith("Review ")]
+    cleo = Actor(name="Cleo")
+    assert review.label.startswith(f"Review {audited_workbench.team.count_open(cleo, CaseFilter())} cases")
+    assert review.query_string == f"case={audited_workbench.team.next_open(cleo, CaseFilter())}"
     press(leads, "Adjudicate 1 case")
     assert leads.query_params["case"] == CASE
     assert not [each for each in opened("team", "Ben").button if each.label.startswith("Adjudicate")]

@@ -128,9 +128,9 @@ def _progress(workbench: Workbench) -> None:
                 args=("case", mine.rows[0].id),
                 help=FOR_YOU.meaning,
             )
-        if count:
+        if first := workbench.team.next_open(me, CaseFilter()) if count else None:
             label = f"Review {counted(count, 'case')} that you can decide now"
-            st.page_link("pages/review.py", label=label, icon=":material/rate_review:")
+            st.page_link("pages/review.py", label=label, icon=":material/rate_review:", query_params={"case": first})
     _people(workbench)
     _differing(workbench)
 
