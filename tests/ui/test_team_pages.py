@@ -15,6 +15,7 @@ from masis.services.audits import POLICY
 from masis.services.records import CaseFilter, DecisionFilter
 from masis.services.team import EmptyQueue
 from masis.ui.queue.case_list import case_row
+from masis.ui.shell.keys import page_key_map
 from masis.ui.team.adjudication import differences, final_words
 from masis.ui.team.page import read_scores, read_types, score_line, type_line
 from masis.ui.team.taking import why_nothing
@@ -231,6 +232,14 @@ def test_an_escalated_case_says_so_and_stays_listed(audited_workbench: Workbench
     rows = shown_rows(team)
     for part in ("Escalated by Cleo", "Ask the author.", f"team?case={CASE}"):
         assert part in rows
+
+
+def test_the_keys_of_an_adjudication_are_its_own_and_named_like_its_buttons() -> None:
+    shown = page_key_map("team", CASE)
+    assert [group["title"] for group in shown["keys"]] == ["Adjudicate", "Go on"]
+    assert ("N", "Next case that waits for you") in shown["keys"][1]["keys"]
+    assert "Adjudicate" not in [group["title"] for group in page_key_map("team")["keys"]]
+    assert (bool(shown["fields"]), page_key_map("team")["fields"]) == (True, {})
 
 
 def test_the_address_opens_a_view_of_the_team_and_marks_a_field(audited_workbench: Workbench) -> None:

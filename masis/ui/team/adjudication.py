@@ -358,7 +358,7 @@ def _final(workbench: Workbench, view: CaseView, reviewers: tuple[str, ...]) -> 
             _undoable(workbench, view)
             if may and not _open(view):
                 st.button(
-                    "Change it",
+                    "Decide it" if final is not None and final.verdict == "escalate" else "Change it",
                     key="final-change",
                     shortcut=CHANGE.shortcut,
                     on_click=_change,
