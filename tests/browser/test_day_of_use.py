@@ -75,7 +75,8 @@ def decide_one(tab: Tab, name: str, keys: tuple[str, ...]) -> bool:
         page.keyboard.press("Control+Enter")
     ended = page.get_by_text("No case to review in this queue").first
     said = found.get_by_role("alert")
-    faster = found.get_by_text(re.compile("has changed since you opened it|(Ada|Bo|Cy) (has|is|decides)")).first
+    faster = found.get_by_text(re.compile("has changed since you opened it|(Ada|Bo|Cy) (has|is|decides)"))
+    faster = faster.filter(visible=True).first
 
     def over() -> bool:
         if said.filter(has_text="A again").first.is_visible() and page.locator(READ).count():
