@@ -581,7 +581,7 @@ class Tool(NamedTuple):
         except PydanticCustomError as error:
             wrong.append(f"{error.message()}.")
         except ValidationError as error:
-            wrong += [visible(str(each), 300) for each in explain_all(error, given)]
+            wrong += [visible(str(each), 300) for each in explain_all(error)]
         if not wrong:
             return {name: getattr(read, name) for name in self.arguments.model_fields}
         more = f"{len(wrong) - _WRONG_NAMED} more are wrong. " if len(wrong) > _WRONG_NAMED else ""
