@@ -24,7 +24,7 @@ from masis.schema.screening import ScreeningEvent
 from masis.store.core import process_owner
 from masis.store.core.connections import Part
 from masis.store.core.process_owner import Owner
-from masis.store.core.rows import insert
+from masis.store.core.sql import insert
 
 JobKind = Literal["run", "screening"]
 PartKind = Literal["event", "iteration", "step", "round"]

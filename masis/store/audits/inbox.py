@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple
 from masis.schema.base import Record, later
 from masis.schema.case import Case
 from masis.store.core.connections import Part
-from masis.store.core.rows import insert, record_of
+from masis.store.core.sql import insert, record_of
 
 Form = Literal["json", "ndjson", "cases"]
 """One JSON object, which is a case or holds cases; cases, one a line; or the same in our own format, whatever format

@@ -18,9 +18,8 @@ from typing import Any, NamedTuple, get_args
 
 from masis.errors import UnknownRecord
 from masis.schema.review import Standing
-from masis.store.core.conditions import Condition, any_of, compared, joined
 from masis.store.core.connections import Part
-from masis.store.core.rows import record_of
+from masis.store.core.sql import Condition, any_of, compared, joined, record_of
 from masis.store.records import RISK_OF_FITTED, TIER_RANK, CaseFilter, CasePage, CaseSummary, Facets
 
 QUERY_SHOWN = 200
@@ -120,14 +119,9 @@ class Queue(Part):
     def _counted(self, case_filter: CaseFilter, found: Matching) -> int:
         source = "case_words" if found.words_only else found.source
         sql = f"SELECT count(*) FROM {source} WHERE {found.where}"  # noqa: S608
-
-        def counting(connection: sqlite3.Connection) -> int:
-            return int(connection.execute(sql, found.values).fetchone()[0])
-
-        with self._database.reading() as connection:
-            if case_filter.open_to is not None:  # a lease ends without anybody writing
-                return counting(connection)
-            return self._database.cached((sql, found.values), counting)
+        if case_filter.open_to is not None:  # a lease ends without anybody writing
+            return int(self._database.value(sql, found.values))
+        return int(self._database.cached(sql, found.values)[0][0])
 
     def summary(self, case_id: str, viewer: str | None = None) -> CaseSummary:
         """One case as lists show it to a reviewer: state, figures, version. Raises UnknownRecord."""
@@ -186,7 +180,7 @@ class Queue(Part):
             )
             SELECT value, (SELECT count(*) FROM cases WHERE {column} = value) FROM each WHERE value IS NOT NULL
         """  # noqa: S608
-        return dict(self._database.cached(sql, lambda connection: connection.execute(sql).fetchall()))
+        return dict(self._database.cached(sql))
 
     def _values_in_lists(self, column: str) -> dict[str, int]:
         found: Counter[str] = Counter()

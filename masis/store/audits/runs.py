@@ -15,7 +15,7 @@ from masis.store.audits import executions, metrics
 from masis.store.audits.queue import case_seq
 from masis.store.core.chained_log import canonical_json, sha256
 from masis.store.core.process_owner import Owner
-from masis.store.core.rows import record_of
+from masis.store.core.sql import record_of
 from masis.store.jobs import (
     StoredJobs,
     assert_not_removed,

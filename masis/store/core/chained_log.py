@@ -22,9 +22,8 @@ from masis.schema.base import Page
 from masis.schema.review import ChainedEntry, Decision, LogCheck, LogEntry, SubjectCheck
 from masis.schema.screening import ScreeningDecision, ScreeningEntry
 from masis.store.core import guards, signatures
-from masis.store.core.conditions import Condition, joined
 from masis.store.core.connections import Connection, Part
-from masis.store.core.rows import insert
+from masis.store.core.sql import Condition, insert, joined
 from masis.store.records import LogFilter, LogHead
 from masis.store.retention.shrinking import settle
 
@@ -335,12 +334,8 @@ def check_subjects(
 ) -> SubjectCheck:
     """Compare the entries of a log with what they are about, as it is stored.
 
-    Args:
-        rows: ``seq``, ``id`` and ``payload`` of each entry that is about something, and whatever ``compare`` needs.
-        decision: What an entry of the log holds.
-        noun: What an entry is called.
-        compare: Returns the problems of one entry, or the reason for which it can't be compared, which is none.
-
+    ``rows`` hold ``seq``, ``id`` and ``payload`` of each, and whatever ``compare`` needs, which returns the problems of
+    one entry, or the reason for which it can't be compared, which is none. ``noun`` is what an entry is called.
     """
     broken: list[str] = []
     reasons: Counter[str] = Counter()

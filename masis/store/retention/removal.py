@@ -21,7 +21,7 @@ from masis import version
 from masis.schema.retention import Candidate, Parts, Purge, PurgePlan, Removal, RetentionRule, Trigger
 from masis.store.audits.replies import remove_replies
 from masis.store.core.connections import Part
-from masis.store.core.rows import append, record_of
+from masis.store.core.sql import append, record_of
 from masis.store.jobs import unpack, update_job
 from masis.store.retention.shrinking import settle
 from masis.store.reviews.states import refresh

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from masis.errors import StoreError, UnknownRecord
 from masis.store.core.chained_log import canonical_json
 from masis.store.core.connections import Part
-from masis.store.core.rows import insert, record_of
+from masis.store.core.sql import insert, record_of
 from masis.store.records import DatasetVersion, LogHead, LostFromDataset
 from masis.store.reviews.decisions import LOG
 from masis.store.reviews.outcomes import AT_ONCE, CaseOutcome, Pin, outcomes_of

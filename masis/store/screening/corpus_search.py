@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 
 from masis.schema.screening import Abstract
-from masis.store.core.rows import insert
+from masis.store.core.sql import insert
 
 TITLE_WEIGHT, TEXT_WEIGHT, KEYWORDS_WEIGHT = 3.0, 1.0, 2.0
 
