@@ -13,6 +13,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from itertools import groupby
+from operator import attrgetter
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -239,7 +240,7 @@ class StoredJobs(Part, Generic[E, P]):
         """Store events in one transaction."""
         stored: list[E] = []
         with self._database.transaction(durable=False) as connection:
-            for job_id, of_job in groupby(events, key=_job_of):
+            for job_id, of_job in groupby(events, key=attrgetter(f"{self.kind}_id")):
                 seq = self.row(connection, job_id)["seq"]
                 last = last_part(connection, seq, "event")
                 for event in of_job:
@@ -311,7 +312,3 @@ class StoredJobs(Part, Generic[E, P]):
         update_job(connection, job["seq"], state="interrupted", ended_at=at, why=why)
         self.on_interrupted(connection, job, at)
         self.on_change(connection, job)
-
-
-def _job_of(event: Event | ScreeningEvent) -> str:
-    return event.run_id if isinstance(event, Event) else event.screening_id

@@ -238,7 +238,11 @@ class Measures(Part):
                     ORDER BY found.finished_at DESC, found.seq DESC""",  # noqa: S608
                 [*values, size, (page - 1) * size],
             ).fetchall()
-        return Page[MeasuredRun](rows=tuple(map(_measured, rows)), total=total)
+        found = []
+        for row in rows:
+            models = {role: row[role] for role in ROLES if row[role] is not None}
+            found.append(record_of(MeasuredRun, row, models=models))
+        return Page[MeasuredRun](rows=tuple(found), total=total)
 
 
 def write(connection: sqlite3.Connection, run: Run) -> None:
@@ -289,7 +293,3 @@ def _picked(pick: Pick) -> tuple[list[Condition], str]:
             shown = column
         conditions.append((asked, bounds))
     return conditions, shown
-
-
-def _measured(row: sqlite3.Row) -> MeasuredRun:
-    return record_of(MeasuredRun, row, models={role: row[role] for role in ROLES if row[role] is not None})
