@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from masis.errors import InputError
+from masis.errors import InputError, StepError
 from masis.schema.explain import explain
 
 Row = TypeVar("Row")
@@ -99,3 +99,8 @@ class Unscored(Record):
     reason: str
     code: str | None = None
     raw: str | None = None
+
+    @classmethod
+    def of(cls, error: StepError) -> Unscored:
+        """Return what a step that failed leaves."""
+        return cls(reason=str(error), code=error.code, raw=error.raw)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from masis.datasets.writers import write_run
+from masis.datasets.writers.lines import write_line
 from masis.errors import InputError, Removed, StoreError, UnknownRecord
 from masis.schema.audit import Draft
 from masis.schema.case import Case
@@ -205,7 +205,7 @@ def test_a_purge_is_recorded_with_who_when_by_which_rule_and_what_and_without_a_
 
 def test_the_digest_of_a_run_is_that_of_its_line_in_an_export_of_runs(mixed: Store) -> None:
     line = io.BytesIO()
-    write_run(mixed.runs.get("run-accepted"), line)
+    write_line(mixed.runs.get("run-accepted").model_dump_json(), line)
     purge(mixed)
     digests = {each.id: each.digest for each in mixed.purges.removals(1)}
     assert digests["run-accepted"] == hashlib.sha256(line.getvalue().removesuffix(b"\n")).hexdigest()

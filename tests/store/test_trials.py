@@ -189,7 +189,7 @@ def _compared(path: Path, acknowledged: list[tuple[str, str]]) -> None:
         pass
     cases = [case.id for case in workbench.store.cases.iterate()]
     runs = {row[0] for row in workbench.store.database.execute("SELECT id FROM runs WHERE state = 'finished'")}
-    entries = {entry.digest for entry in workbench.reviews.iterate()}
+    entries = {entry.digest for entry in workbench.store.decisions.iterate()}
     for kind, name in acknowledged:
         there = {"import": cases, "ingest": cases, "audit": runs, "ask": runs, "decide": entries}.get(kind)
         assert there is None or name in there, f"{kind} {name} was acknowledged and is lost"
