@@ -53,29 +53,16 @@ Values = Sequence[Any] | Mapping[str, Any]
 class Connection(sqlite3.Connection):
     """A connection, lent to one thread at a time, with what the pool and the transaction in it have to know."""
 
-    file: tuple[int, int] | None = None
-    """Device and inode of the file it has open."""
+    file: tuple[int, int] | None = None  # device and inode of the file it has open
+    log_key: bytes | None = None  # the key that signs entries of the logs; None where nobody gave one
+    era = 0  # how often its pool had been closed when it was opened
+    durable = False  # whether a commit waits for the disk (synchronous = FULL)
+    writes = False  # whether the transaction holds the write lock
+    lost = False  # whether SQLite has undone the transaction by itself
+    once_committed: list[Callable[[], object]]  # what is called once the transaction is committed
 
-    log_key: bytes | None = None
-    """The key that signs entries of the logs; None where nobody gave one."""
-
-    era = 0
-    """How often its pool had been closed when it was opened."""
-
+    # what Database.cached read, and the change number of the database then
     computed: tuple[tuple[int, int], dict[tuple[Any, ...], list[Any]]] = ((-1, -1), {})
-    """What ``Database.cached`` read, and the change number of the database then."""
-
-    durable = False
-    """Whether a commit waits for the disk (``synchronous = FULL``)."""
-
-    writes = False
-    """Whether the transaction holds the write lock."""
-
-    lost = False
-    """Whether SQLite has undone the transaction by itself."""
-
-    once_committed: list[Callable[[], object]]
-    """What is called once the transaction is committed."""
 
 
 class _Pool:
