@@ -8,6 +8,7 @@ have; both write the tables ``jobs`` and ``job_parts``, and read the views ``run
 from __future__ import annotations
 
 import contextlib
+import json
 import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
@@ -190,7 +191,7 @@ class StoredJobs(Part, Generic[E, P]):
             "kind": self.kind,
             "id": job_id,
             "state": "running",
-            "owner": (owner or process_owner.this_process()).to_text(),
+            "owner": json.dumps(owner or process_owner.this_process()),
             "started_at": at,
             "seen_at": at,
             **columns,
@@ -213,7 +214,7 @@ class StoredJobs(Part, Generic[E, P]):
             if job["state"] == "finished":
                 raise StoreError(f"{self.kind} {job_id!r} is finished: there is nothing to resume. Start a new one.")
             if job["state"] == "running" and not self._lost(job):
-                holder = Owner.from_text(job["owner"])
+                holder = Owner(*json.loads(job["owner"]))
                 raise StoreError(
                     f"{self.kind} {job_id!r} is under way in process {holder.pid} on {holder.host}. Wait for it, or "
                     "cancel it."
@@ -223,7 +224,7 @@ class StoredJobs(Part, Generic[E, P]):
                 job["seq"],
                 state="running",
                 starts=job["starts"] + 1,
-                owner=process_owner.this_process().to_text(),
+                owner=json.dumps(process_owner.this_process()),
                 seen_at=self._database.now(),
                 ended_at=None,
                 why="",
@@ -301,7 +302,7 @@ class StoredJobs(Part, Generic[E, P]):
         connection.execute("UPDATE jobs SET seen_at = ? WHERE seq = ?", [self._database.now(), seq])
 
     def _lost(self, job: sqlite3.Row) -> bool:
-        alive = process_owner.is_alive(Owner.from_text(job["owner"]))
+        alive = process_owner.is_alive(Owner(*json.loads(job["owner"])))
         if alive is not None:
             return not alive
         silence = datetime.fromisoformat(self._database.now()) - datetime.fromisoformat(job["seen_at"])

@@ -137,10 +137,9 @@ class Queue(Part):
         The one need not match itself, since a decision often moves a case out of the queue it was opened from. Raises
         UnknownRecord.
         """
-        order = _order(case_filter)
         with self._database.reading() as connection:
-            beyond = order.beyond(connection, case_seq(connection, case_id), forward=forward)
-            return _first(connection, case_filter, order, without, forward=forward, beyond=beyond)
+            beyond = _order(case_filter).beyond(connection, case_seq(connection, case_id), forward=forward)
+            return _first(connection, case_filter, without, forward=forward, beyond=beyond)
 
     def following(self, case_id: str, case_filter: CaseFilter, *, without: Collection[str] = ()) -> str | None:
         """The next case of a queue that is none of ``without``; after the last one, from the first on again.
@@ -149,7 +148,7 @@ class Queue(Part):
         """
         with self._database.reading() as connection:
             found = self.beside(case_id, case_filter, forward=True, without=without)
-            return found or _first(connection, case_filter, _order(case_filter), without)
+            return found or _first(connection, case_filter, without)
 
     def facets(self, viewer: str | None = None) -> Facets:
         """Which values occur in the whole store, and how often; standings as they are for a reviewer."""
@@ -200,13 +199,12 @@ def case_seq(connection: sqlite3.Connection, case_id: str) -> int:
 def _first(
     connection: sqlite3.Connection,
     case_filter: CaseFilter,
-    order: _Order,
     without: Collection[str],
     *,
     forward: bool = True,
     beyond: Condition = ("1", ()),
 ) -> str | None:
-    found = matching(connection, case_filter)
+    found, order = matching(connection, case_filter), _order(case_filter)
     row = connection.execute(
         f"SELECT cases.id FROM {found.source} WHERE {found.where} AND {beyond[0]} "  # noqa: S608
         # by number, which every index holds: for its id each case would be looked up
