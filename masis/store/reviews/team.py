@@ -19,7 +19,7 @@ from masis.schema.team import CaseWork, LakeSample, Lease, MachineShown, QueuePo
 from masis.store.audits.queue import case_seq
 from masis.store.core.chained_log import canonical_json, sha256
 from masis.store.core.connections import Part
-from masis.store.core.rows import append, record_of
+from masis.store.core.sql import append, record_of
 from masis.store.reviews.states import policy_of
 
 T = TypeVar("T", bound=TeamRecord)
@@ -113,7 +113,7 @@ class Team(Part):
         """
         sql = """SELECT who, count(*) FROM case_work JOIN cases ON cases.seq = case_seq
             WHERE kind = ? AND (kind <> 'decided' OR pending = 0) GROUP BY who"""
-        return dict(self._database.cached((sql, kind), lambda connection: connection.execute(sql, [kind]).fetchall()))
+        return dict(self._database.cached(sql, [kind]))
 
     def hides_machine_from(self, reviewer: str, shown: MachineShown) -> bool:
         """Whether there is an audited case whose verdict a policy that shows it ``shown`` hides from a reviewer."""
