@@ -37,11 +37,9 @@ class Evaluator(Protocol):
     @property
     def judged_by(self) -> JudgedBy:
         """Which model, and which version of its prompt or rules."""
-        ...
 
     def evaluate(self, context: AuditContext, critique: Critique) -> EvaluationJudgement | Unscored:
         """A judgement, or why there is none."""
-        ...
 
 
 def ruled(

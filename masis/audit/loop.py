@@ -63,7 +63,6 @@ class Drafter(Protocol):
 
     def draft(self, query: str, evidence: Sequence[Evidence]) -> Draft:
         """Return an answer whose every assertion cites the chunk that supports it. StepError if there is none."""
-        ...
 
 
 Events = Generator[Event, None, None]

@@ -50,15 +50,12 @@ class OutputValidator(Protocol):
     @property
     def name(self) -> str:
         """What ``output_validator`` calls it."""
-        ...
 
     def validated(self, revision: Revision, context: AuditContext) -> Revision:
         """The revision, perhaps with its form repaired. Raises InvalidRevision."""
-        ...
 
     def rescued(self, text: str, shape: type[BaseModel]) -> Rescued | None:
         """The record in a reply that could not be read strictly; None where it can't be read for certain."""
-        ...
 
 
 @dataclass(frozen=True)

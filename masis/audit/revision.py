@@ -18,7 +18,6 @@ class Reviser(Protocol):
 
     def revise(self, context: AuditContext, critique: Critique, issues: Sequence[Issue]) -> Revision:
         """A revision; equal to the answer where nothing can be improved. Raises StepError on failure."""
-        ...
 
 
 # What a revision lost: claims that the evidence supports, that no issue touched, and that the new answer lacks.

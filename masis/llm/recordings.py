@@ -89,11 +89,9 @@ class Replies(Protocol):
 
     def find(self, asked: Asked) -> RecordedReply | None:
         """Return the reply to this; None where the model is to be asked. Raises TryFailed where it must not be."""
-        ...
 
     def keep(self, replies: Sequence[RecordedReply]) -> None:
         """Store the replies to a question that was answered."""
-        ...
 
 
 class ReplayFile:

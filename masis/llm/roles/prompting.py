@@ -82,16 +82,13 @@ class Asker(Protocol):
     @property
     def name(self) -> str:
         """The model string of the settings, ``openai:gpt-4o``."""
-        ...
 
     @property
     def control(self) -> RunControl:
         """The run's limits; its ``fence`` is the mark of all fences."""
-        ...
 
     def ask(self, prompt: Prompt, shape: type[R], *, max_tokens: int, temperature: float | None = None) -> R:
         """The reply as a record. Raises ProviderFailed (API, deadline, stop) or BadReply (no such record came)."""
-        ...
 
 
 class PromptFile(NamedTuple):
