@@ -75,12 +75,9 @@ def extract(text: str, words: Sequence[Token] | None = None) -> list[Fact]:
     found: list[Fact] = []
     if any(word.text[0].isdigit() or word.text.lower() in MONTHS for word in words):
         found = _dates(text)
-    taken = [(fact.start, fact.end) for fact in found]
     if any(word.text[0].isdigit() for word in words):
-        clock = _clock_times(text)
-        found += clock
-        taken = sorted(taken + [(fact.start, fact.end) for fact in clock])
-        found += _digit_numbers(text, taken)
+        found += _clock_times(text)
+        found += _digit_numbers(text, sorted((fact.start, fact.end) for fact in found))
     found += _word_numbers(text, words)
     return sorted(found, key=lambda fact: fact.start)
 
