@@ -172,6 +172,10 @@ def builtin_names() -> tuple[str, ...]:
 # that is followed has its names quoted, so that a column may be called anything.
 
 
+_ONE_COLUMN = ("query", "answer", "id", "reference")
+"""Fields that one column holds."""
+
+
 class ColumnChoice(Record):
     """Which column holds what, by the names that ``Column.shown`` gives; "" where none does."""
 
@@ -199,7 +203,7 @@ def likely_choice(columns: Iterable[Column]) -> ColumnChoice:
     columns = list(columns)
     chosen = likely_columns(columns)
     evidence = chosen.get("evidence")
-    shown = {field: chosen[field].shown for field in ("query", "answer", "id", "reference") if field in chosen}
+    shown = {field: chosen[field].shown for field in _ONE_COLUMN if field in chosen}
     return ColumnChoice(
         **shown,
         evidence=tuple(each.shown for each in evidence_columns(chosen, columns)) if evidence is not None else (),
@@ -222,9 +226,7 @@ def still_there(choice: ColumnChoice, columns: Iterable[Column]) -> ColumnChoice
     known = {column.shown: column for column in columns}
     kept = tuple(name for name in choice.evidence if name in known)
     inside = {name for shown in kept for name in known[shown].items}
-    offered = dict.fromkeys(("query", "answer", "id", "reference"), known) | dict.fromkeys(
-        ("chunk_text", "chunk_id"), inside
-    )
+    offered = {**{name: {*known} for name in _ONE_COLUMN}, "chunk_text": inside, "chunk_id": inside}
     gone = {name: "" for name, names in offered.items() if getattr(choice, name) not in names}
     return choice.model_copy(update={**gone, "evidence": kept})
 
@@ -232,8 +234,7 @@ def still_there(choice: ColumnChoice, columns: Iterable[Column]) -> ColumnChoice
 def profile_of(choice: ColumnChoice, columns: Iterable[Column]) -> Profile:
     """Return the profile that reads rows as chosen. Names that no column has are left out."""
     known = {column.shown: column.path for column in columns}
-
-    paths = {name: getattr(choice, name) for name in ("id", "query", "answer", "reference")}
+    paths = {name: getattr(choice, name) for name in _ONE_COLUMN}
     evidence = tuple(known[shown] for shown in choice.evidence if shown in known)
     if len(evidence) > 1:  # all of them, in this order; empty cells are no evidence
         evidence = (f"[{', '.join(f'parsed({each})' for each in evidence)}][] | [?@ != '']",)
