@@ -48,7 +48,7 @@ def _share(value: str | float) -> float:
     except ValueError:
         share = 0.0
     if not 0 < share <= 1:
-        raise click.BadParameter(f"{value[:40]}: write a share as 2% or 0.02.")
+        raise shared.wrong(value, "write a share as 2% or 0.02.")
     return share
 
 
@@ -263,10 +263,10 @@ def _shares(value: str | Shares) -> Shares:
         return value
     parts = value.split("/")
     if len(parts) != 3 or not all(each.isascii() and each.isdigit() and len(each) < 4 for each in parts):
-        raise click.BadParameter(f"{value[:40]}: write the shares as 80/10/10.")
+        raise shared.wrong(value, "write the shares as 80/10/10.")
     shares = Shares(*map(int, parts))
     if sum(shares) != 100:
-        raise click.BadParameter(f"{value[:40]}: the shares sum up to {sum(shares)}, not to 100.")
+        raise shared.wrong(value, f"the shares sum up to {sum(shares)}, not to 100.")
     return shares
 
 

@@ -138,7 +138,7 @@ def _asked(
         raise click.UsageError("--question: is empty. Ask what the evidence is to answer.")
     named = {"screening_graders": ",".join(graders) or None, "screening_retrieve": retrieve}
     given = (f"{name}={value}" for name, value in named.items() if value is not None)
-    settings = shared.chosen_settings((), [*assignments, *given])
+    settings = shared.chosen_settings((), (*assignments, *given))
     concepts = zip(PARTS, (population, intervention, comparison, outcome), strict=True)
     if stated := {part: text for part, text in concepts if text is not None}:
         lines = written_lines(concept_lines(settings.screening_concepts) | stated)
