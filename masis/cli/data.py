@@ -18,6 +18,7 @@ from masis.cli.options import Reading
 from masis.cli.output import Emit, ErrorReport, Progress, say, table
 from masis.datasets import loading
 from masis.datasets.exports import DECIDED, ENCODINGS, FORMATS, SPLITS, Selection, Shares
+from masis.datasets.lake import is_lake
 from masis.datasets.mapping import read_any
 from masis.datasets.mapping.profile import profile_text
 from masis.datasets.writers.files import whole_file
@@ -27,7 +28,7 @@ from masis.schema.case import Case
 from masis.schema.reading import FIELDS, SPLIT, columns_in
 from masis.schema.wording import counted, shortened
 from masis.services import Workbench
-from masis.services.lake import LakeService, is_lake
+from masis.services.lake import LakeService
 from masis.services.records import CaseFilter
 from masis.settings import database_path
 from masis.views.numbers import moment

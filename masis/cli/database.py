@@ -26,7 +26,7 @@ from masis.schema.retention import Purge, PurgePlan, RetentionRule
 from masis.schema.review import LogCheck, SubjectCheck
 from masis.schema.wording import counted
 from masis.services import Workbench, backups
-from masis.services.health import before_the_first_case, unopened
+from masis.services.health import without_database
 from masis.services.reassessment import Reassessment, in_words
 from masis.services.records import DecisionFilter
 from masis.services.retention import rule_of
@@ -60,15 +60,13 @@ def health(
     Exit code 0: all in order. 1: something is not.
     """
     settings, path = judges.load().settings, database_path(db)
-    try:
-        if path.exists():
+    if path.exists():
+        try:
             report = shared.open_existing(db, "open").health(settings, ask_models=ask)
-        elif db is None:
-            report = before_the_first_case(path, settings, ask_models=ask)
-        else:
-            raise shared.no_database(path)
-    except StoreError as error:  # one that can't be opened is reported too
-        report = unopened(error, path, settings, ask_models=ask)
+        except StoreError as error:  # one that can't be opened is reported too
+            report = without_database(path, settings, error, ask_models=ask)
+    else:
+        report = without_database(path, settings, shared.no_database(path) if db else None, ask_models=ask)
     width = max((len(item.name) for item in report.items), default=0)
     lines = []
     for item in report.items:

@@ -36,7 +36,7 @@ def _desk(
     by: str | None = option("Whose desk. Default: the name you are logged in with.", metavar="NAME"),
     workbench: Workbench = shared.WORKBENCH,
 ) -> Desk:
-    return Desk.on(workbench, shared.operator(by).name)
+    return Desk(workbench, reviewer=shared.operator(by).name)
 
 
 DESK = options(_desk)

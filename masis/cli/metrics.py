@@ -13,8 +13,9 @@ from masis.cli import options as shared
 from masis.cli.commands import argument, command, option
 from masis.cli.options import Names, day
 from masis.cli.output import Emit, plain, table
+from masis.datasets.lake import is_lake
 from masis.schema.wording import counted
-from masis.services.lake import MissRate, is_lake
+from masis.services.lake import MissRate
 from masis.services.records import Distribution, MeasureFilter, MetricsReport, Period, Rates
 from masis.services.trust import PeopleReport, TrustFilter
 from masis.services.trust_summary import SIMULATED, figure, short_answers
@@ -178,7 +179,8 @@ def trust(
     )
     report, missed, watch = service.compare(person, filters), service.missed(person), service.watch()
     people, score = service.people(person), service.score()
-    answers = short_answers(report, missed, watch)
+    blind = service.compare(person, filters.model_copy(update={"blind_only": True})) if seen else report
+    answers = short_answers(blind, missed, watch)
     parts = {level: service.parts(person, level, filters.source).comparison for level in _LEVELS}
     record: dict[str, Any] = {
         "short": answers,

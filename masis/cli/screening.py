@@ -23,7 +23,7 @@ from masis.errors import InputError, UnknownRecord
 from masis.observers.observation import ScreeningStart, run_to_completion
 from masis.schema.screening import Abstract, Recommendation, Screening, ScreeningEvent
 from masis.schema.wording import counted
-from masis.screening.critic import grader_for, study_type_weights
+from masis.screening.critic import grader_for
 from masis.screening.grading.question import PARTS, Part, concept_lines, concepts_as_text, question_of, written_lines
 from masis.screening.rounds import round_loop
 from masis.screening.sources.retrievers import FixedSetRetriever, InMemoryRetriever, Retriever
@@ -220,7 +220,6 @@ def screen(
             asked.settings,
             screening_id=round_loop.new_screening_id(),
             thresholds=None if workbench is None else workbench.screenings.thresholds(asked.settings),
-            study_types_version=study_type_weights(asked.settings),
             limit=max(1, len(read)) if everything else None,
             given_whole=everything,
             cancelled=stopped,

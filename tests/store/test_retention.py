@@ -392,8 +392,8 @@ def with_secret(store: Store) -> Store:
     first = store.decisions.append(a_decision(case, "run-1", note=f"I know {PATIENT}"))
     store.decisions.append(an_undo(case, first.id, note=f"not {PATIENT}"))
     store.decisions.append(a_decision(case, "run-2", verdict="override", reason="r", corrected_answer=f"{PATIENT}?"))
-    store.drafts.save("Grace", "case:case-1", "note", f"typed about {PATIENT}")
-    store.drafts.save("Grace", "case:other", "note", "typed about another")
+    store.drafts.save("Grace", "case:case-1", {"note": f"typed about {PATIENT}"})
+    store.drafts.save("Grace", "case:other", {"note": "typed about another"})
     return store
 
 
@@ -413,8 +413,8 @@ def test_no_text_of_a_redacted_case_is_left_in_the_store_or_its_files(with_secre
         assert "case-1" not in {row.id for row in with_secret.cases.search(CaseFilter(text=text)).rows}
     assert [row.id for row in with_secret.cases.search(CaseFilter(text="case-1")).rows] == ["case-1"]
     assert [row.id for row in with_secret.cases.search(CaseFilter(text="coughs")).rows] == ["other"]
-    assert with_secret.drafts.load("Grace", "case:case-1") == {}
-    assert with_secret.drafts.load("Grace", "case:other") == {"note": "typed about another"}
+    assert with_secret.drafts.get("Grace", "case:case-1").values == {}
+    assert with_secret.drafts.get("Grace", "case:other").values == {"note": "typed about another"}
     for run_id in ("run-1", "run-2"):
         with pytest.raises(Removed, match="its case was redacted"):
             with_secret.runs.get(run_id)

@@ -138,7 +138,7 @@ def assert_cuts(text: str | None, label: dict[str, Any]) -> int:
 
 def assert_reported(bench: Workbench, rows: list[dict[str, Any]]) -> None:
     """Check that the rows hold every issue that a decision which counts reports, each at its place."""
-    entries = {entry.id: entry.decision for entry in bench.reviews.iterate() if entry.decision is not None}
+    entries = {entry.id: entry.decision for entry in bench.store.decisions.iterate() if entry.decision is not None}
     given_by: dict[str, list[tuple[Any, ...]]] = {}
     for row in rows:
         if row["severity"]:
