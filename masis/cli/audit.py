@@ -40,7 +40,8 @@ from masis.cli.output import (
     say,
     table,
 )
-from masis.datasets.mapping import MappedRow, read_any
+from masis.datasets.mapping.reader import read_any
+from masis.datasets.mapping.row import MappedRow
 from masis.datasets.writers.lines import escape_formula, write_line
 from masis.errors import InputError, MasisError
 from masis.llm.estimates import Estimate

@@ -17,10 +17,12 @@ from masis.cli.commands import CommandGroup, JobFailed, argument, command, optio
 from masis.cli.options import Reading
 from masis.cli.output import Emit, ErrorReport, Progress, say, table
 from masis.datasets import loading
-from masis.datasets.exports import DECIDED, ENCODINGS, FORMATS, SPLITS, Selection, Shares
+from masis.datasets.exports.export import DECIDED, ENCODINGS, Selection
+from masis.datasets.exports.formats import FORMATS
+from masis.datasets.exports.splits import SPLITS, Shares
 from masis.datasets.lake import is_lake
-from masis.datasets.mapping import read_any
 from masis.datasets.mapping.profile import profile_text
+from masis.datasets.mapping.reader import read_any
 from masis.datasets.writers.files import whole_file
 from masis.datasets.writers.lines import case_line, write_line
 from masis.errors import InputError

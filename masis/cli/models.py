@@ -15,7 +15,7 @@ from masis.cli import options as shared
 from masis.cli.commands import CommandGroup, JobFailed, argument, command, interrupted, option
 from masis.cli.options import Names
 from masis.cli.output import Emit, ErrorReport, Interruption, Progress, plain, say, table
-from masis.datasets.mapping import read_any
+from masis.datasets.mapping.reader import read_any
 from masis.datasets.readers.lines import not_utf8
 from masis.errors import InputError, MissingExtra, SettingsError
 from masis.integrations.dspy import labelled, part, programs

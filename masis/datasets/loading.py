@@ -11,8 +11,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from masis.datasets.mapping import Profile, builtin, builtin_names, formats_of, load_profile, read_any, source_rows
-from masis.datasets.mapping.profile import likely_choice, profile_of
+from masis.datasets.mapping.profile import Profile, builtin, builtin_names, likely_choice, load_profile, profile_of
+from masis.datasets.mapping.reader import formats_of, read_any, source_rows
 from masis.errors import InputError
 from masis.schema.case import Case
 from masis.schema.columns import Column, cited_by_place, columns_of, likely_columns, likely_map
