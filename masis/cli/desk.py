@@ -54,11 +54,9 @@ def queue(
 ) -> None:
     """List the cases that wait for your decision, the most pressing first.
 
-      masis queue
-      masis queue --field Medicine --limit 5
-      masis queue --json | jq -r .id
-
-    Exit code 0: listed, also where nothing waits.
+    masis queue
+    masis queue --field Medicine --limit 5
+    masis queue --json | jq -r .id
     """
     rows = desk.queue(limit=limit, text=text, fields=fields, datasets=datasets, order=order)
     if not rows:
@@ -75,10 +73,8 @@ def queue(
 def show(case: str = argument(), desk: Desk = DESK, emit: Emit = shared.EMIT) -> None:
     """Show CASE: question, answer, evidence, what the audit found, and what was decided.
 
-      masis show strategy-01
-      masis show strategy-01 --json | jq .run.review_reasons
-
-    Exit code 1: there is no such case.
+    masis show strategy-01
+    masis show strategy-01 --json | jq .run.review_reasons
     """
     view = desk.show(case)
     record = {"case": view.case.to_json_dict(), "summary": view.summary, "run": view.run, "history": view.history}
@@ -259,8 +255,6 @@ def label(
 
       masis label home-03 unsupported "It was opened in 1931"
       masis label home-03 "fabricated citation" "120 metres" --severity high
-
-    Exit code 0: recorded. 1: refused, and why.
     """
     given = {"label": label, "text": words or "", "start": start, "severity": severity, "note": note}
     entry = desk.label(case, [given])
@@ -289,9 +283,7 @@ def decision_log(
 def undo(entry: str = argument(), desk: Desk = DESK, emit: Emit = shared.EMIT) -> None:
     """Undo the decision that ENTRY of the log made, by a further entry; 'masis log' shows the ids.
 
-      masis undo 5f0c1d2e3a4b
-
-    Exit code 0: undone. 1: there is no such entry, or it decides nothing any more.
+    masis undo 5f0c1d2e3a4b
     """
     made = desk.undo(entry)
     emit(made, [_entry_line(made)])

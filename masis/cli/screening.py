@@ -493,8 +493,6 @@ def drift(emit: Emit = shared.EMIT, workbench: Workbench = shared.WORKBENCH) -> 
 
       masis screening drift
       masis screening drift --json --db review.db
-
-    Exit code 0: shown, whether anything drifted or not. 2: wrong use.
     """
     screenings = workbench.screenings
     series, memory = screenings.drifts(), screenings.memory()

@@ -125,12 +125,11 @@ def load_profile(path: Path) -> Profile:
     try:
         with path.open("rb") as stream:
             content = stream.read(MOST_PROFILE_BYTES + 1)
+        if len(content) > MOST_PROFILE_BYTES:
+            raise InputError("is too large for a profile", cure="Name a TOML file of paths.")
+        return parse_profile(content, path.stem)
     except OSError as error:
         raise InputError(f"can't be read ({error.strerror})", cure="Check the name.", file=str(path)) from error
-    if len(content) > MOST_PROFILE_BYTES:
-        raise InputError("is too large for a profile", cure="Name a TOML file of paths.", file=str(path))
-    try:
-        return parse_profile(content, path.stem)
     except InputError as error:
         raise error.at(file=str(path)) from error
 
@@ -158,14 +157,8 @@ def parse_profile(content: bytes, name: str = "own") -> Profile:
 def builtin() -> dict[str, Profile]:
     """Return the built-in profiles by name."""
     folder = resources.files("masis.datasets.mapping") / "profiles"
-    files = sorted((file for file in folder.iterdir() if file.name.endswith(".toml")), key=lambda file: file.name)
-    read = [parse_profile(file.read_bytes(), file.name.removesuffix(".toml")) for file in files]
-    return {profile.name: profile for profile in read}
-
-
-def builtin_names() -> tuple[str, ...]:
-    """Return the names that ``--as`` takes."""
-    return tuple(builtin())
+    files = {file.name.removesuffix(".toml"): file for file in folder.iterdir() if file.name.endswith(".toml")}
+    return {name: parse_profile(files[name].read_bytes(), name) for name in sorted(files)}
 
 
 # Profiles made by choosing columns. A column is named by its path as a person reads it, ``inputs.question``; the path
