@@ -433,7 +433,7 @@ def freeze(
     name: str = argument(),
     form: str = option("As in 'masis export'.", "--format", type=click.Choice(list(FORMATS)), required=True),
     encoding: str | None = ENCODING,
-    description: str = option("What it is for; stored with it.", default="", metavar="TEXT"),
+    description: str = option("What it is for; stored with it.", default=""),
     by: str | None = option("Who freezes it. Default: the name you are logged in with.", metavar="NAME"),
     selection: Selection = SELECTION,
     emit: Emit = shared.EMIT,

@@ -81,7 +81,7 @@ def health(
 @command()
 def verify_log(
     head: str | None = option("The head noted earlier.", metavar="HEX"),
-    length: int | None = option("The length noted earlier.", within=(0,), metavar="N"),
+    length: int | None = option("The length noted earlier.", within=(0,)),
     note: Path | None = option(
         "A file elsewhere: compare with the head noted there, then note the present one.", type=shared.FILE
     ),
@@ -362,7 +362,7 @@ def db() -> None:
 @command("Copy the database while it is in use, and verify the copy.", group=db)
 def backup(
     target: Path = argument(),
-    keep: int | None = option("In a folder: remove all but the newest N.", within=(1,), metavar="N"),
+    keep: int | None = option("In a folder: remove all but the newest N.", within=(1,)),
     emit: Emit = shared.EMIT,
     workbench: Workbench = shared.WORKBENCH,
 ) -> None:

@@ -29,7 +29,7 @@ from masis.views.numbers import score_text
 from masis.views.story import asks_for_a_person, what_failed
 from masis.views.words import STANDING, VERDICT, stands
 
-NOTE = option("Anything else worth recording.", default="", metavar="TEXT")
+NOTE = option("Anything else worth recording.", default="")
 
 
 def _desk(
@@ -139,18 +139,17 @@ def decide(
         metavar="CODE|TEXT",
     ),
     note: str = NOTE,
-    corrected_answer: str | None = option("With override: the answer as it should be.", metavar="TEXT"),
-    corrected_file: Path | None = option("With override: a file of it.", type=shared.existing_file, metavar="PATH"),
+    corrected_answer: str | None = option("With override: the answer as it should be."),
+    corrected_file: Path | None = option("With override: a file of it.", type=shared.existing_file),
     iteration: int = option("1: the original answer; 2: revision 2.", default=1, within=(1, 5)),
     labels: Names = option("Label these words of the answer.", "--label", metavar="LABEL=WORDS"),
     acknowledge: bool = option("You have read the serious issues that the answer has open."),
     saw: Literal["audit", "nothing"] | None = option("What of the audit you saw before. Default: not known."),
-    version: int | None = option("Refuse unless the case still has this version ('masis show').", metavar="N"),
+    version: int | None = option("Refuse unless the case still has this version ('masis show')."),
     file: Path | None = option(
         "Decide every row of a file ('-' for stdin): JSON Lines or CSV of case, verdict, reason and so on, or what "
         "Label Studio or Argilla exported.",
         type=shared.existing_file,
-        metavar="PATH",
     ),
     dry_run: bool = option("With --file: say what would become of each row, and record nothing."),
     desk: Desk = DESK,
@@ -241,9 +240,9 @@ def label(
     case: str = argument(),
     label: str = argument(),
     words: str | None = argument(required=False),
-    start: int | None = option("Where the words begin, if they stand more than once.", within=(0,), metavar="N"),
+    start: int | None = option("Where the words begin, if they stand more than once.", within=(0,)),
     severity: Literal["critical", "high", "medium", "low"] | None = option("Report an issue that the audit missed."),
-    note: str = option("What is wrong, in your words.", default="", metavar="TEXT"),
+    note: str = option("What is wrong, in your words.", default=""),
     desk: Desk = DESK,
     emit: Emit = shared.EMIT,
 ) -> None:

@@ -122,7 +122,6 @@ def bench(
     runs: Path | None = option(
         "Audits of these cases, as masis audit --out wrote them; without it they are audited here, without a model.",
         type=shared.existing_file,
-        metavar="PATH",
     ),
     verifiers: Names = option(
         "Compare verifiers on the labelled claims instead: offline, local:..., a language model, or offline,MODEL. "
@@ -130,7 +129,7 @@ def bench(
         "--verifier",
         metavar="MODEL",
     ),
-    limit: int | None = option("With --verifier: at most N claims.", within=(1,), metavar="N"),
+    limit: int | None = option("With --verifier: at most N claims.", within=(1,)),
     emit: Emit = shared.EMIT,
 ) -> None:
     """Measure the auditor on labelled data: precision, recall, F1, AUROC and coverage, each with an interval.

@@ -293,8 +293,8 @@ def _range(value: str | tuple[Any, ...]) -> tuple[float | None, ...]:
     return bounds
 
 
-FIELD = option("Only cases of this field.", "--field", metavar="NAME")
-DATASET = option("Only cases of this data set.", "--dataset", metavar="NAME")
+FIELD = option("Only cases of this field.", "--field")
+DATASET = option("Only cases of this data set.", "--dataset")
 SEARCH = option("Only cases that hold all these words.", "--search", default="", metavar="WORDS")
 
 
@@ -306,12 +306,12 @@ def _filter(
     text: str = SEARCH,
     states: Names = option(""),  # its help depends on the default
     tiers: tuple[ReviewTier, ...] = option("How pressing a review is.", "--tier"),
-    flags: Names = option("Only cases with this issue in the original answer.", "--flag", metavar="NAME"),
+    flags: Names = option("Only cases with this issue in the original answer.", "--flag"),
     reasons: Names = option("Only cases with this reason for review.", "--reason", metavar="CODE"),
     fields: Names = FIELD,
     datasets: Names = DATASET,
     models: Names = option("Only cases that this model audited.", "--model", metavar="MODEL"),
-    reviewers: Names = option("Only cases that this person decided.", "--reviewer", metavar="NAME"),
+    reviewers: Names = option("Only cases that this person decided.", "--reviewer"),
     quality: Any = option("Only this range of quality, such as 0.2-0.8.", **SCORES),
     confidence: Any = option("Only this range of confidence.", **SCORES),
 ) -> CaseFilter:

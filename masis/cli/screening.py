@@ -107,10 +107,10 @@ def _source(value: str | Path) -> Path | str:
 
 def _concept(name: Part) -> Any:
     other = ", or '' for none" if name == "comparison" else ""
-    return option(f"The {name}, in place of what is read of the question{other}.", metavar="TEXT")
+    return option(f"The {name}, in place of what is read of the question{other}.")
 
 
-RETRIEVE = option(option_help("screening_retrieve"), within=(1, 1000), metavar="N")
+RETRIEVE = option(option_help("screening_retrieve"), within=(1, 1000))
 
 
 class Asked(NamedTuple):
