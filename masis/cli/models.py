@@ -15,7 +15,7 @@ from masis.cli import options as shared
 from masis.cli.commands import CommandGroup, JobFailed, argument, command, interrupted, option
 from masis.cli.options import Names
 from masis.cli.output import Emit, ErrorReport, Interruption, Progress, plain, say, table
-from masis.datasets.mapping import read_any
+from masis.datasets.mapping.reader import read_any
 from masis.datasets.readers.lines import not_utf8
 from masis.errors import InputError, MissingExtra, SettingsError
 from masis.integrations.dspy import labelled, part, programs
@@ -122,7 +122,6 @@ def bench(
     runs: Path | None = option(
         "Audits of these cases, as masis audit --out wrote them; without it they are audited here, without a model.",
         type=shared.existing_file,
-        metavar="PATH",
     ),
     verifiers: Names = option(
         "Compare verifiers on the labelled claims instead: offline, local:..., a language model, or offline,MODEL. "
@@ -130,7 +129,7 @@ def bench(
         "--verifier",
         metavar="MODEL",
     ),
-    limit: int | None = option("With --verifier: at most N claims.", within=(1,), metavar="N"),
+    limit: int | None = option("With --verifier: at most N claims.", within=(1,)),
     emit: Emit = shared.EMIT,
 ) -> None:
     """Measure the auditor on labelled data: precision, recall, F1, AUROC and coverage, each with an interval.

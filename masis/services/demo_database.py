@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from masis.api.roles import pin_versions
-from masis.datasets.exports import Selection
+from masis.datasets.exports.export import Selection
 from masis.schema.actor import Actor
 from masis.schema.case import Case
 from masis.schema.review import Decision, Verdict

@@ -11,7 +11,7 @@ from datetime import timedelta
 
 import pytest
 
-from masis.datasets.exports import write_export
+from masis.datasets.exports.export import write_export
 from masis.errors import CaseHeld, InputError, StaleVersion, StoreError, UnknownRecord
 from masis.schema.actor import Actor
 from masis.schema.base import later, utc_now

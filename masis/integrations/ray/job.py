@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 from masis.api.audits import run_audit
 from masis.api.roles import calls_at_once, estimate, uses_models, with_concurrency
 from masis.datasets.lake import Origin, audited_row, failed_row
-from masis.datasets.mapping import Profile
+from masis.datasets.mapping.profile import Profile
 from masis.errors import InputError, MasisError, MissingExtra
 from masis.integrations import telemetry
 from masis.integrations.ray import inputs, shards
