@@ -40,11 +40,7 @@ def __getattr__(name: str) -> Any:
 
 def part(name: str) -> Any:
     """Return a module of this package that needs the library. Raises MissingExtra."""
-    try:
-        installed = importlib.util.find_spec("dspy") is not None
-    except ValueError:  # put out of reach in sys.modules
-        installed = False
-    if not installed:
+    if importlib.util.find_spec("dspy") is None:
         raise MissingExtra(
             "DSPy is needed and not installed: pip install '.[dspy]', into an environment of its own, since it brings "
             "an older openai"

@@ -129,8 +129,6 @@ class Session:
 
 
 class _Silent(tqdm.tqdm):
-    """A bar that is not shown."""
-
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **(options | {"disable": True}))
 
