@@ -174,7 +174,22 @@ class MasisServer:
                 result = tool.call(self.tools, arguments, watch)
             return result, quoted_json(result), receipt
 
-        reporting = asyncio.ensure_future(_pass_on(queued, ctx, alive=not tool.steps))
+        async def pass_on() -> None:
+            """Send progress as it comes, until the end of it; a client that asked for none gets none.
+
+            Where the tool reports none, a client that counts silence as failure gets the seconds so far.
+            """
+            began = time.monotonic()
+            while True:
+                try:
+                    progress = await asyncio.wait_for(queued.get(), None if tool.steps else ALIVE_S)
+                except TimeoutError:
+                    progress = Progress(round(time.monotonic() - began), None, "seconds, still at work")
+                if progress is None:
+                    return
+                await ctx.session.report_progress(progress.done, progress.total, progress.message)
+
+        reporting = asyncio.ensure_future(pass_on())
         try:
             found = await (self._audits if tool.audits else self._readers).do(work)
             queued.put_nowait(None)
@@ -182,22 +197,6 @@ class MasisServer:
         finally:
             reporting.cancel()
         return found
-
-
-async def _pass_on(queued: asyncio.Queue[Progress | None], ctx: Context, *, alive: bool) -> None:
-    """Send progress as it comes, until the end of it; a client that asked for none gets none.
-
-    ``alive``: the tool reports none, so a client that counts silence as failure gets the seconds so far.
-    """
-    began = time.monotonic()
-    while True:
-        try:
-            progress = await asyncio.wait_for(queued.get(), ALIVE_S if alive else None)
-        except TimeoutError:
-            progress = Progress(round(time.monotonic() - began), None, "seconds, still at work")
-        if progress is None:
-            return
-        await ctx.session.report_progress(progress.done, progress.total, progress.message)
 
 
 def _failed(message: str, error: MasisError | None = None) -> wire.CallToolResult:
