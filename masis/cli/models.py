@@ -20,6 +20,7 @@ from masis.errors import InputError, MissingExtra, SettingsError
 from masis.integrations.dspy import labelled, part, programs
 from masis.integrations.dspy.programs import Measured, Program, Role
 from masis.integrations.local import PREFIX, local_names
+from masis.schema.calls import Usage
 from masis.schema.case import Case
 from masis.schema.wording import counted
 from masis.services import demo_cases
@@ -294,9 +295,10 @@ def _compiled(
     """Return the program, or why it was stopped."""
     with Progress("Compiling") as progress:
 
-        def watch(seen: Any) -> None:
-            cost = "" if seen.cost_usd is None else f", {dollars(seen.cost_usd)}"
-            progress.move(seen.calls, f"{seen.doing}: {seen.calls:,} calls, {seen.tokens:,} tokens{cost}")
+        def watch(doing: str, spent: Usage) -> None:
+            cost = "" if spent.cost_usd is None else f", {dollars(spent.cost_usd)}"
+            tokens = spent.prompt_tokens + spent.completion_tokens
+            progress.move(spent.calls, f"{doing}: {spent.calls:,} calls, {tokens:,} tokens{cost}")
 
         session = compiling.Session(plan, settings, stopping, watch)
         try:

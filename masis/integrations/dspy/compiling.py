@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from statistics import fmean
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import dspy
 import numpy as np
@@ -64,23 +64,17 @@ class Plan:
     shuffled: bool = False
 
 
-class CompilingProgress(NamedTuple):
-    """How far the work is: what is done now, the calls and tokens so far, what they cost where that is known."""
-
-    doing: str
-    calls: int
-    tokens: int
-    cost_usd: float | None
-
-
 @dataclass
 class Session:
-    """One compilation: its model, what it spent, whether to go on."""
+    """One compilation: its model, what it spent, whether to go on.
+
+    ``watch`` is shown what is done now and what was spent so far, before each call.
+    """
 
     plan: Plan
     base: Settings
     stopping: Callable[[], bool] = lambda: False
-    watch: Callable[[CompilingProgress], None] = lambda seen: None
+    watch: Callable[[str, Usage], None] = lambda doing, spent: None
     doing: str = ""
     control: RunControl = field(default_factory=RunControl)
     _lock: threading.RLock = field(default_factory=threading.RLock)
@@ -112,8 +106,7 @@ class Session:
         """One call, if there may be one more; what is under way is counted at the mean cost of a call so far."""
         with self._lock:
             spent = self.usage
-            tokens = spent.prompt_tokens + spent.completion_tokens
-            self.watch(CompilingProgress(self.doing, spent.calls, tokens, spent.cost_usd))
+            self.watch(self.doing, spent)
             if self.stopping():
                 self.control.cancellation.cancel()
                 raise Stopped("a person asked to stop")
