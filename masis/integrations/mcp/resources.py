@@ -18,7 +18,7 @@ from pydantic import BaseModel, Field, create_model
 from masis.errors import InputError
 from masis.integrations.mcp.quoting import named, quoted_json, visible
 from masis.integrations.mcp.reports import CaseReport, uri
-from masis.integrations.mcp.tools import Text, Tools, Watch, cursor_of, page_of, read_arguments
+from masis.integrations.mcp.tools import Text, Tools, cursor_of, page_of, read_arguments
 from masis.schema.run import Run
 from masis.services.records import CaseFilter
 
@@ -64,7 +64,7 @@ def read(tools: Tools, given: str) -> wire.ReadResourceResult:
     address = urlsplit(given)
     identifier, alone = unquote(address.path.removeprefix("/")), not (address.query or address.fragment)
     if address.scheme == "masis" and address.netloc in _TEMPLATES and identifier and alone:
-        found: BaseModel = tools.run(identifier) if address.netloc == "run" else tools.get_case(Watch(), identifier)
+        found: BaseModel = tools.run(identifier) if address.netloc == "run" else tools.get_case(identifier)
         whole = ({} if isinstance(found, Run | CaseReport) else {"finished": False}) | found.model_dump(mode="json")
         return wire.ReadResourceResult(
             contents=[wire.TextResourceContents(uri=given, text=quoted_json(whole), mime_type=JSON)]
