@@ -258,8 +258,19 @@ def optimize(
     programs.checked_name(name)
     compiling = part("compiling")
     learnt_from = source if source in ("demo", "decisions") else Path(source).name
-    plan = compiling.Plan(
-        name, role, optimizer, model, teacher, demos, accept, trials, seed, max_cost, learnt_from, control
+    plan = programs.Plan(
+        name=name,
+        role=role,
+        optimizer=optimizer,
+        model=model,
+        teacher=teacher,
+        most_demonstrations=demos,
+        accept=accept,
+        trials=trials,
+        seed=seed,
+        max_cost=max_cost,
+        source=learnt_from,
+        shuffled=control,
     )
     for asked in filter(None, (model, teacher)):  # a wrong key must not look like a critic that learnt nothing
         if not (probed := probe_model(asked, settings)).ok:
