@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import operator
 import time
 from collections.abc import Callable, Iterable, Mapping
 from itertools import count
@@ -53,11 +54,6 @@ def merged_metrics(before: Json | None, new: Json | None) -> Json:
     return merged
 
 
-def appended(before: list[Json] | None, new: list[Json] | None) -> list[Json]:
-    """Return a list with what a node adds to it."""
-    return [*(before or ()), *(new or ())]
-
-
 def replaced_evidence(before: list[Json] | None, new: Iterable[Any] | None) -> list[Json]:
     """Return the evidence last retrieved, as plain mappings whatever a retriever calls its parts."""
     return plain_evidence(new or ())
@@ -65,7 +61,7 @@ def replaced_evidence(before: list[Json] | None, new: Iterable[Any] | None) -> l
 
 EvidenceList = Annotated[list[Json], replaced_evidence]
 Metrics = Annotated[Json, merged_metrics]
-Trace = Annotated[list[Json], appended]
+Trace = Annotated[list[Json], operator.add]
 
 
 class MasisState(TypedDict, total=False):
