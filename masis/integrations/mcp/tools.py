@@ -47,7 +47,7 @@ from masis.schema.review import CaseState
 from masis.schema.run import Event, ReviewTier, Run
 from masis.schema.storable import refuse_unstorable
 from masis.services import Actor, Workbench
-from masis.services.records import CaseFilter, QueueOrder
+from masis.services.records import CaseFilter, QueueOrder, RunProgress
 from masis.settings import Settings
 
 MOST_CLAIM = 5_000
@@ -402,10 +402,8 @@ class Tools:
         """What an audit found: scores, issues, iterations, and whether a person must look and why. Also of a run that
         is under way or was interrupted, as far as it has come.
         """
-        whole, found = detail == "whole", self.run(run_id)
-        made = reports.of_run if isinstance(found, Run) else reports.of_progress
-        report = made(found, whole=whole)
-        if whole and len(json.dumps(report.run, ensure_ascii=False)) > MOST_REPORTED:
+        report = reports.of_run(self.run(run_id), whole=detail == "whole")
+        if report.run is not None and len(json.dumps(report.run, ensure_ascii=False)) > MOST_REPORTED:
             raise InputError(
                 f"is whole for this run more than {MOST_REPORTED:,} characters",
                 cure=f"Ask for issues, or read the resource {report.uri}.",
@@ -496,7 +494,7 @@ class Tools:
 
     # what several tools do
 
-    def run(self, run_id: str) -> Any:
+    def run(self, run_id: str) -> Run | RunProgress:
         """Return a finished run, or the progress of another one. Raises InputError naming near ids."""
         try:
             progress = self.workbench.runs.progress(run_id)
