@@ -298,7 +298,7 @@ class LocalVerifier:
             confidence=None,
             issue=f"{error}."[:300],
             judged_by=self.scorer.model.name,
-            unscored=Unscored(reason=str(error), code=error.code, raw=error.raw),
+            unscored=Unscored.of(error),
         )
 
 

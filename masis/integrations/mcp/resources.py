@@ -78,7 +78,7 @@ def read(tools: Tools, given: str) -> wire.ReadResourceResult:
 
 def completed(tools: Tools, argument: str, beginning: str) -> wire.CompleteResult:
     """Return the ids that begin so, newest first; none for an argument that takes no id."""
-    kinds: dict[str, Literal["case", "run"]] = {"case_id": "case", "run_id": "run"}
+    kinds: dict[str, Literal["cases", "runs"]] = {"case_id": "cases", "run_id": "runs"}
     ids, total = tuple[str, ...](), 0
     if argument in kinds and not any("\ud800" <= char <= "\udfff" for char in beginning):  # half a character
         ids, total = tools.workbench.store.evidence.ids_beginning(kinds[argument], beginning, MOST)

@@ -111,12 +111,12 @@ def _why_nothing(workbench: Workbench, source_id: str, case: Case | None) -> str
 
 def near_cases(workbench: Workbench, case_id: str) -> str:
     """Return the ids of cases that a wrong one may have meant, in brackets; empty where there is none."""
-    return _among(_near(case_id, workbench.store.evidence.newest_case_ids()))
+    return _among(_near(case_id, workbench.store.evidence.newest_ids("cases")))
 
 
 def near_runs(workbench: Workbench, run_id: str) -> str:
     """Return the ids of runs that a wrong one may have meant, in brackets; empty where there is none."""
-    ids = workbench.store.evidence.newest_run_ids()
+    ids = workbench.store.evidence.newest_ids("runs")
     beginning = [each for each in ids if each.startswith(run_id)] if len(run_id) >= 4 else []
     return _among(beginning[:_NEAR] or _near(run_id, ids))
 
