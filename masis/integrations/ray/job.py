@@ -5,7 +5,6 @@ A worker audits the rows of a chunk, with roles and connections that stay warm, 
 
 from __future__ import annotations
 
-import importlib.util
 import logging
 import math
 import os
@@ -23,8 +22,8 @@ from masis.api.audits import run_audit
 from masis.api.roles import calls_at_once, estimate, uses_models, with_concurrency
 from masis.datasets.lake import Origin, audited_row, failed_row
 from masis.datasets.mapping import Profile
-from masis.errors import InputError, MasisError, MissingExtra
-from masis.integrations import telemetry
+from masis.errors import InputError, MasisError
+from masis.integrations import require, telemetry
 from masis.integrations.ray import inputs, shards
 from masis.integrations.ray.inputs import Chunk, Part, cases_of
 from masis.integrations.ray.ledger import Ledger, Spent, Totals
@@ -92,8 +91,7 @@ def audit_on_ray(
     or the output folder holds something else or is being written, and MasisError where Ray ended the job: given again,
     it goes on.
     """
-    if importlib.util.find_spec("ray") is None:
-        raise MissingExtra("--engine ray needs the package Ray: pip install '.[ray]' (or 'masis-workbench[ray]').")
+    require("--engine ray needs the package Ray", "ray", "ray")
     parts = inputs.parts_of(job.place)
     lake = shards.Lake(job.out)
     lake.prepare(
