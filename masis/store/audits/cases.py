@@ -112,18 +112,14 @@ class Cases(Queue):
 
     def iterate(self) -> Iterator[Case]:
         """All cases in the order they came in, 50 in memory at a time; cases added meanwhile come too."""
-        seq = 0
-        while rows := self._database.execute(
-            "SELECT case_seq, payload FROM case_payloads WHERE case_seq > ? ORDER BY case_seq LIMIT 50", [seq]
-        ):
-            for row in rows:
-                try:
-                    case = Case.model_validate_json(row["payload"])
-                except ValueError as error:
-                    with self._database.reading() as connection:
-                        raise damaged_case(connection, row["case_seq"]) from error
-                yield case
-            seq = rows[-1]["case_seq"]
+        sql = "SELECT case_seq AS seq, payload FROM case_payloads WHERE case_seq > ? ORDER BY case_seq"
+        for seq, payload in self._database.walk(sql, at_once=50):
+            try:
+                case = Case.model_validate_json(payload)
+            except ValueError as error:
+                with self._database.reading() as connection:
+                    raise damaged_case(connection, seq) from error
+            yield case
 
 
 def damaged_case(connection: sqlite3.Connection, seq: int) -> RecordDamaged:
