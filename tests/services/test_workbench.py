@@ -64,16 +64,13 @@ def test_a_run_that_needs_nobody_is_accepted_by_policy_in_the_log(audited: Workb
     assert (view.decision.decision.source, view.decision.decision.reviewer) == ("CODE", POLICY.name)
 
 
-def test_a_run_drawn_for_a_spot_check_goes_to_a_person(audited: Workbench) -> None:
-    run = audited.audits.audit(ADA, CLEAN, settings=Settings(spot_check_share=1))
-    assert run.spot_check
-    assert not run.needs_review
-    assert audited.cases.open("clean").state == "needs_review"
-
-
-def test_a_faulty_answer_waits_for_a_person(audited: Workbench) -> None:
-    audited.audits.audit(ADA, FAULTY)
-    assert audited.cases.open("faulty").state == "needs_review"
+@pytest.mark.parametrize(("case", "share"), [(CLEAN, 1), (FAULTY, 0)])
+def test_a_run_drawn_for_a_spot_check_and_a_faulty_answer_go_to_a_person(
+    audited: Workbench, case: Case, share: int
+) -> None:
+    run = audited.audits.audit(ADA, case, settings=Settings(spot_check_share=share))
+    assert (run.spot_check, run.needs_review) == (case == CLEAN, case == FAULTY)
+    assert audited.cases.open(case.id).state == "needs_review"
 
 
 def test_what_was_audited_with_these_settings_needs_no_audit(audited: Workbench) -> None:
