@@ -89,39 +89,25 @@ class Counted:
     """Units counted by cell, with what a bootstrap over their questions needs.
 
     ``table`` holds how many units each cell has. ``rare`` counts the ratings outside the most frequent category and
-    ``differing`` the units on which raters differ: few of either make an interval unreliable. None: it doesn't matter.
+    ``differing`` the units on which raters differ: few of either make an interval unreliable.
     """
 
     table: Floats
     cells: Ints
     clusters: Ints
-    rare: int | None = None
-    differing: int | None = None
-    seed: int = 0
+    rare: int
+    differing: int
+    seed: int
 
     @classmethod
-    def of(
-        cls,
-        cells: Ints,
-        clusters: ArrayLike,
-        size: int,
-        *,
-        rare: int | None = None,
-        differing: int | None = None,
-        seed: int = 0,
-    ) -> Counted:
-        """Count units: the cell of each, 0 to ``size`` - 1, and the number of its question."""
-        table = np.bincount(cells, minlength=size).astype(float)
-        return cls(table, cells, codes(clusters), rare, differing, seed)
-
-    @classmethod
-    def of_ratings(cls, ratings: Ints, cells: Ints, clusters: ArrayLike, size: int, *, seed: int = 0) -> Counted:
-        """Count units by cell, with how often raters differ and rate outside the most frequent category."""
+    def of(cls, ratings: Ints, cells: Ints, clusters: ArrayLike, size: int, *, seed: int = 0) -> Counted:
+        """Count units: the ratings of each, its cell, 0 to ``size`` - 1, and its question."""
         used = np.bincount(ratings[ratings >= 0])
         highest = ratings.max(1, initial=-1)
         differing = int(((ratings >= 0) & (ratings != highest[:, None])).any(1).sum())
         rare = int(used.sum() - used.max(initial=0))
-        return cls.of(cells, clusters, size, rare=rare, differing=differing, seed=seed)
+        table = np.bincount(cells, minlength=size).astype(float)
+        return cls(table, cells, codes(clusters), rare, differing, seed)
 
     @cached_property
     def resampled(self) -> Floats:
@@ -155,9 +141,9 @@ class Counted:
         questions = int(self.clusters.max()) + 1
         if questions < LEAST_CLUSTERS:
             return Estimate(value, n=n, why=f"no interval under {LEAST_CLUSTERS} questions")
-        if self.rare is not None and self.rare < LEAST_RARE:
+        if self.rare < LEAST_RARE:
             return Estimate(value, n=n, why=f"no interval under {LEAST_RARE} ratings other than the most frequent")
-        if self.differing is not None and self.differing < LEAST_DIFFERING:
+        if self.differing < LEAST_DIFFERING:
             return Estimate(value, n=n, why=f"no interval under {LEAST_DIFFERING} on which raters differ")
         values = statistic(self.resampled)
         if np.isnan(values).mean() > MOST_UNDEFINED:
@@ -276,7 +262,7 @@ def agreement(ratings: Ints, clusters: ArrayLike, categories: Sequence[str], *, 
     ratings, questions = ratings[kept], np.asarray(clusters)[kept]
     used = np.bincount(ratings[ratings >= 0], minlength=len(categories))
     patterns = Patterns.of(ratings, len(categories))
-    counted = Counted.of_ratings(ratings, patterns.member, questions, len(patterns.counts), seed=seed)
+    counted = Counted.of(ratings, patterns.member, questions, len(patterns.counts), seed=seed)
     return Agreement(
         len(ratings),
         dict(zip(categories, (used / max(1, used.sum())).tolist(), strict=True)),
@@ -322,7 +308,7 @@ def _pair(ratings: Ints, names: tuple[str, str], questions: Ints, ordered: int, 
     def kappa(units: Ints, weights: str) -> Estimate:
         kept = ratings[units]
         k = int(kept.max(initial=0)) + 1
-        counted = Counted.of_ratings(kept, kept[:, 0] * k + kept[:, 1], questions[units], k * k, seed=seed)
+        counted = Counted.of(kept, kept[:, 0] * k + kept[:, 1], questions[units], k * k, seed=seed)
         return counted.estimate(lambda tables: cohen_kappa(tables.reshape(*tables.shape[:-1], k, k), weights))
 
     return Pair(
