@@ -138,18 +138,18 @@ class Comparison(NamedTuple):
     error_floor: float | None
 
 
-def compare(frame: pd.DataFrame, *, accused: str = "must_look", seed: int = 0) -> Comparison:
+def compare(frame: pd.DataFrame, *, accused: str = "must_look") -> Comparison:
     """Compare what the audit found with what people found, over rows whose ``faulty`` is known.
 
     The columns are ``found`` (``accused`` is its value where something is wrong), ``faulty``, ``question``, and where
-    there are any ``flags`` and ``probability``. ``seed`` draws the resamples.
+    there are any ``flags`` and ``probability``.
     """
     frame = frame[frame["faulty"].notna()]
     truth = frame["faulty"].to_numpy(dtype=bool)
     accusing = (frame["found"] == accused).to_numpy()
     questions = codes((frame["cluster"] if "cluster" in frame else frame["question"]).to_numpy())
     cells = accusing.astype(np.int64) * 2 + truth
-    counted = Counted.of(np.column_stack([accusing, truth]).astype(np.int64), cells, questions, 4, seed=seed)
+    counted = Counted.of(np.column_stack([accusing, truth]).astype(np.int64), cells, questions, 4)
     names = list(dict.fromkeys([*(name for name in FOUND if name in set(frame["found"])), *frame["found"]]))
     predicted = frame["probability"].to_numpy(dtype=float) if "probability" in frame else np.zeros(0)
     calibrated = len(predicted) > 0
@@ -168,7 +168,7 @@ def compare(frame: pd.DataFrame, *, accused: str = "must_look", seed: int = 0) -
         flags=tuple(_flags(frame, truth, questions)),
         curve=tuple(reliability(truth, predicted)) if calibrated else (),
         calibration=calibration_error(truth, predicted) if calibrated else None,
-        error_floor=error_floor(predicted, seed) if calibrated else None,
+        error_floor=error_floor(predicted) if calibrated else None,
     )
 
 
