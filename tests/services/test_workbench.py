@@ -97,9 +97,9 @@ def test_a_decision_that_lacks_something_says_what(changes: dict[str, Any], lack
 
 def test_the_demo_loads_and_loads_again_without_harm(tmp_path: Path) -> None:
     bench = Workbench.open(tmp_path / "demo.db")
-    first = bench.cases.add_demo(ADA)
+    first = bench.cases.add(ADA, demo_cases())
     assert first.added == len(list(demo_cases())) >= 40
-    assert bench.cases.add_demo(ADA).unchanged == first.added
+    assert bench.cases.add(ADA, demo_cases()).unchanged == first.added
 
 
 # A decision is submitted once, against the case as it was seen, under the actor's name, and removes its draft
