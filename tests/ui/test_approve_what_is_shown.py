@@ -14,7 +14,7 @@ from masis.errors import AnotherAnswer, StoreError, UnknownRecord
 from masis.schema.actor import Actor
 from masis.schema.review import Decision, answer_digest, decided_about
 from masis.schema.run import Run
-from masis.services import Workbench, app_root
+from masis.services import Workbench, app_root, demo_cases
 from masis.services.drafts import case_subject
 from masis.settings import Settings
 from masis.ui.review import decision
@@ -32,7 +32,7 @@ Posted = dict[str, Any]
 def served(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("shown") / "shown.db"
     workbench = Workbench.open(path)
-    workbench.cases.add_demo(ADA)
+    workbench.cases.add(ADA, demo_cases())
     case = workbench.store.cases.get(CASE)
     workbench.audits.audit(ADA, case, settings=Settings(max_iterations=1))
     workbench.audits.audit(ADA, case)

@@ -12,7 +12,7 @@ import streamlit as st
 from masis.schema.case import Case
 from masis.schema.run import ReviewCode
 from masis.schema.wording import counted
-from masis.services import Workbench
+from masis.services import Workbench, demo_cases
 from masis.services.cases import shown_flags
 from masis.services.records import NOT_DECIDED, CaseFilter, QueueOrder
 from masis.ui.queue.case_list import ORDER_SAYS, case_columns, case_row
@@ -228,6 +228,6 @@ def test_the_address_keeps_the_random_order_and_shuffles_again_on_demand(audited
 
 
 def test_a_page_shows_the_next_cases_and_one_behind_the_last_is_the_last(audited_workbench: Workbench) -> None:
-    audited_workbench.cases.add_demo(ADA)
+    audited_workbench.cases.add(ADA, demo_cases())
     assert "21 to 40 of 65 cases" in texts(open_page("queue", page="2", order="oldest"))
     assert "61 to 65 of 65 cases" in texts(open_page("queue", page="900"))

@@ -13,7 +13,7 @@ from masis.datasets.exports.export import DECIDED, ENCODINGS, Selection
 from masis.datasets.exports.formats import FORMATS
 from masis.schema.actor import Actor
 from masis.schema.wording import counted, shortened
-from masis.services import Workbench
+from masis.services import Workbench, demo_cases
 from masis.services.records import NOT_DECIDED, CaseFilter, CasePage, CaseSummary, Facets, QueueOrder
 from masis.ui.components.linked_table import Cell, Column, Row, column, linked_table, row
 from masis.ui.shell import address
@@ -442,7 +442,7 @@ def show_nothing_yet(workbench: Workbench) -> None:
         st.markdown("**Look around**")
         st.markdown("Adds prepared cases from ten fields to this database, some with fabricated citations.")
         if st.button("Load the demo cases", type="primary", **needs("audit")):
-            workbench.cases.add_demo(actor())
+            workbench.cases.add(actor(), demo_cases())
             st.rerun()
     with paste.container(border=True, height="stretch"):
         st.markdown("**Audit one answer**")
