@@ -52,15 +52,13 @@ def grader_for(settings: Settings, control: RunControl | None = None) -> Grader:
     and MissingExtra for an SDK that is not here.
     """
     control = control or RunControl(RunBudget(call_s=settings.call_deadline_s))
-    graders = tuple(_grader(name, settings, control) for name in grader_names(settings))
+    graders = tuple(
+        offline_grader()
+        if name == OFFLINE
+        else ModelGrader(registry.asker(registry.resolve(name, ROLE, settings), ROLE, control, settings))
+        for name in grader_names(settings)
+    )
     return graders[0] if len(graders) == 1 else Ensemble(graders)
-
-
-def _grader(name: str, settings: Settings, control: RunControl) -> Grader:
-    if name == OFFLINE:
-        return offline_grader()
-    asker = registry.asker(registry.resolve(name, ROLE, settings), ROLE, control, settings)
-    return ModelGrader(asker)
 
 
 def evaluate(
@@ -177,31 +175,32 @@ def _distinct(abstracts: Iterable[Abstract | Mapping[str, Any]]) -> tuple[Abstra
     """Return the abstracts; the same one twice is one, another one under the same id an error."""
     previous: dict[str, Abstract] = {}
     for number, each in enumerate(abstracts):
-        abstract = _abstract(each, f"abstracts[{number}]")
+        place = f"abstracts[{number}]"
+        try:
+            abstract = _abstract(each)
+        except InputError as error:
+            field = ".".join(filter(None, [place, error.field]))
+            raise InputError(error.problem, cure=error.cure, field=field) from error
         if previous.setdefault(abstract.id, abstract) != abstract:
             raise InputError(
                 f"the id {abstract.id!r} is used by another abstract too",
                 cure="Give each abstract an id of its own.",
-                field=f"abstracts[{number}].id",
+                field=f"{place}.id",
             )
     return tuple(previous.values())
 
 
-def _abstract(given: Abstract | Mapping[str, Any], place: str) -> Abstract:
+def _abstract(given: Abstract | Mapping[str, Any]) -> Abstract:
     """Return the abstract; a mapping may call its text ``abstract``, and need not have an id."""
     if isinstance(given, Abstract):
         return given
     if not isinstance(given, Mapping):
         cure = 'Give a list of {"id": "1", "title": "...", "text": "..."}.'
-        raise InputError(f"is no abstract but {type(given).__name__}", cure=cure, field=place)
+        raise InputError(f"is no abstract but {type(given).__name__}", cure=cure)
     fields = dict(given)
-    if "text" not in fields and "abstract" in fields:
-        fields["text"] = fields.pop("abstract")
-    try:
-        if not fields.get("id"):
-            known = {name: str(fields.get(name) or "") for name in ("title", "text", "doi", "pmid")}
-            fields["id"] = abstract_of(**known).id  # type: ignore[arg-type]  # of the names above
-        return validate_abstract(fields)
-    except InputError as error:
-        field = ".".join(filter(None, [place, error.field]))
-        raise InputError(error.problem, cure=error.cure, field=field) from error
+    if "text" not in fields:
+        fields["text"] = fields.pop("abstract", "")
+    if not fields.get("id"):
+        known = {name: str(fields.get(name) or "") for name in ("title", "text", "doi", "pmid")}
+        fields["id"] = abstract_of(**known).id  # type: ignore[arg-type]  # of the names above
+    return validate_abstract(fields)

@@ -28,42 +28,9 @@ class Placement(NamedTuple):
 
 _TABLES = read_tables(Path(__file__).with_name("design_words.toml"))
 _WORDINGS = {name: Wording(joined_forms(forms, _TABLES["names"])) for name, forms in _TABLES["wordings"].items()}
-_OF_RECORD: dict[str, Design] = {
-    "meta-analysis": "meta_analysis",
-    "network meta-analysis": "meta_analysis",
-    "systematic review": "systematic_review",
-    "randomized controlled trial": "randomised_trial",
-}
-"""Publication types of PubMed that name a design: people have read the article for them."""
-
-_FINER: dict[StudyType, tuple[tuple[Design, str], ...]] = {
-    "human_case_report": (("case_series", "series"),),
-    "remaining": (
-        ("mendelian_randomisation", "mendelian"),
-        ("target_trial_emulation", "emulation"),
-        ("interrupted_time_series", "its"),
-        ("economic_evaluation", "economic"),
-        ("qualitative_study", "qualitative"),
-        ("case_control_study", "case_control"),
-        ("cross_sectional_study", "cross_sectional"),
-        ("cohort_study", "cohort"),
-        ("case_series", "series"),
-        ("cross_sectional_study", "survey"),
-        ("diagnostic_accuracy_study", "diagnostic"),
-        ("prognostic_study", "prognostic"),
-        ("cohort_study", "retrospective"),
-        ("cross_sectional_study", "asked"),
-        ("non_randomised_study", "compared"),
-    ),
-    **dict.fromkeys(
-        ("human_non_rct_drug_intervention", "human_non_rct_non_drug_intervention"),
-        (
-            ("case_series", "series"),
-            ("cohort_study", "cohort_named"),
-            ("case_control_study", "case_control"),
-            ("cross_sectional_study", "cross_sectional"),
-        ),
-    ),
+_OF_RECORD: dict[str, Design] = _TABLES["of_record"]
+_FINER: dict[StudyType, list[tuple[Design, str]]] = {
+    study_type: each["designs"] for each in _TABLES["finer"] for study_type in each["types"]
 }
 """The designs that the words of a type can make of it, the first that matches."""
 _MAY_BE_TRIAL: frozenset[StudyType] = frozenset(
