@@ -72,19 +72,9 @@ def evaluate(
 ) -> tuple[tuple[Grade, ...], Ruling]:
     """Grade what one retrieval brought, and rule on it together with what was found before.
 
-    This is the node of a retrieval graph: it has no state, so calls may run in parallel.
-
-    Args:
-        question: The question the evidence is to answer.
-        abstracts: What the retrieval brought.
-        iteration: The round, from 0; it sets the required average.
-        grader: Grades the abstracts that have no grade yet.
-        thresholds: The required averages and consensus shares, 0 to 1.
-        previous: Grades from earlier rounds by abstract id; they vote too, and are not graded again.
-
-    Returns:
-        A grade for each abstract, in the same order, and the ruling.
-
+    This is the node of a retrieval graph: it has no state, so calls may run in parallel. ``iteration`` is the round,
+    from 0, which sets the required average; ``previous`` are grades from earlier rounds by abstract id, which vote too
+    and are not graded again. Returns a grade for each abstract, in the same order, and the ruling.
     """
     previous = previous or {}
     new = [abstract for abstract in with_notices(abstracts) if abstract.id not in previous]

@@ -223,12 +223,11 @@ def _echoes(tokens: Tokens, earlier: Mention, numeral: Numeral) -> bool:
     group, in the other group 184".
     """
     between = tokens.words[earlier.after : numeral.first]
-    year = 1900 <= numeral.value <= 2035 and len(tokens.words[numeral.first]) == 4
-    if earlier.form not in ("noun", "bare") or earlier.share or numeral.value <= 3 or year:
+    if earlier.form not in ("noun", "bare") or earlier.share or numeral.value <= 3 or _like_a_year(tokens, numeral):
         return False
     if {".", ":"} & set(between) or not _LIST["coordinating"] & set(between) or _counts_no_units(tokens, numeral):
         return False
-    if tokens.word(numeral.after).isalpha():
+    if tokens.word(numeral.after).isalpha() and between[-1] != "than":
         return _repeats(between, tokens.words[numeral.after : numeral.after + 2])
     return between[-1] in _LIST["named_group"] or (
         between[-1].isalpha() and between[-1] == tokens.word(earlier.first - 1)
@@ -237,7 +236,7 @@ def _echoes(tokens: Tokens, earlier: Mention, numeral: Numeral) -> bool:
 
 def _repeats(between: Sequence[str], behind: Sequence[str]) -> bool:
     """Return whether what stands behind a number was said before it; of "was" and "had" only with the next word."""
-    if not behind or behind[0] in ("and", "or") or (behind[0].endswith("s") and behind[0] != "was"):
+    if not behind or behind[0] in ("and", "or", "per") or (behind[0].endswith("s") and behind[0] != "was"):
         return False  # "59 devices" are not people because devices were named before
     return tuple(behind) in set(pairwise(between)) if behind[0] in _LIST["auxiliary"] else behind[0] in between[:-1]
 
@@ -276,7 +275,8 @@ def _mention(tokens: Tokens, numeral: Numeral, before: Numeral | None) -> Mentio
     if mention.unit:
         return mention if value > 1 else None
     joined = after + (word.isalpha() and word not in _LIST["stop"] | {"and", "or"} and word[-1] != "s")
-    if tokens.word(joined) in ("and", "or") and tokens.word(first - 1) != "between":
+    a_range = joined == after and (tokens.word(first - 1) == "between" or _like_a_year(tokens, numeral))
+    if tokens.word(joined) in ("and", "or") and not a_range:
         next_one = _number_at(tokens.words, joined + 1) if joined + 1 < len(tokens.words) else None
         infants = next_one and _with_unit(tokens, next_one, "noun")
         if infants and infants.unit:  # "394 male and 360 female infants", "77 and 73 patients"
@@ -312,8 +312,13 @@ def _counts_no_units(tokens: Tokens, numeral: Numeral) -> bool:
         return glued or before not in _DASHES | {"."}
     if numeral.value <= _MOST_EACH and _FORM["for_each"].search(tokens.ahead(numeral.first, 2 * _SPAN)):
         return True
-    year = 1900 <= numeral.value <= 2035 and len(tokens.words[numeral.first]) == 4
-    return year and before in _LIST["time"]
+    if after == "to" and tokens.word(numeral.after + 1)[:1].isdecimal():  # "158 to 1162"
+        return True
+    return _like_a_year(tokens, numeral) and before in _LIST["time"]
+
+
+def _like_a_year(tokens: Tokens, numeral: Numeral) -> bool:
+    return 1900 <= numeral.value <= 2035 and len(tokens.words[numeral.first]) == 4
 
 
 def _with_unit(tokens: Tokens, numeral: Numeral, form: Form) -> Mention:
@@ -467,8 +472,11 @@ class MentionClassifier:
             if families == _STUDIED and arms and kind in ("total", "arm"):
                 groups = self._of_arms(max(arms, key=_VALUE))
                 first, end = self._sentence(groups)
-                stated = any(first <= each.first < end for each in matching if each.kind == "total")
-                if kind == "arm" or (self._words(first, end) & _LIST["grouped"] and not stated):
+                words, forms = self._words(first, end), {each.form for each in arms if first <= each.first < end}
+                stated = any(each.kind == "total" and first <= each.first < end for each in matching)
+                parts = forms == {"bare"} and not words & _LIST["by_chance"]
+                formed = words & _LIST["grouped"] or (forms == {"noun"} and groups.first < rests.first)
+                if kind == "arm" or (formed and not (stated or parts)):
                     rests = max(rests, groups, key=_VALUE)
             return self.tokens.size(rests)
         return None
@@ -642,7 +650,7 @@ class MentionClassifier:
         alike = before[0] == before[1] or behind[0] == behind[1] or bool(_LIST["named_group"] & set(before))
         alike = alike or _repeats(said, self.tokens.words[other.after : other.after + 2])
         loose = ";" in between or not between & _LIST["coordinating"] - {","}
-        if (loose and forms == {"bare", "noun"} and not alike) or _FORM["from_these"].search(" ".join(said)):
+        if (loose and forms == {"bare", "noun"} and not alike) or _FORM["from_these"].search(" ".join(said[-4:])):
             return False
         if before.count("from") == 1 and unlike and between & {"was", "were"}:
             return False  # "pooled from four donors, was given to 39 patients"

@@ -87,11 +87,11 @@ def screen(
 ) -> ScreeningSteps:
     """Screen one question round by round, yielding events, and return the screening.
 
-    A source or grader that fails is recorded, never raised.
+    Each round asks all ``retrievers`` and grades what is new. A source or grader that fails is recorded, never raised.
 
     Args:
         question: The question the evidence is to answer.
-        retrievers: The sources to search; each round asks all of them.
+        retrievers: The sources to search.
         grader: Grades what is new in a round.
         settings: The limits and thresholds of screening.
         screening_id: The id of the screening and of its events.
