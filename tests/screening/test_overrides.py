@@ -266,7 +266,7 @@ def test_a_correction_grades_the_abstract_again_by_the_same_rules() -> None:
     expected = score_items(
         "cohort_study",
         corrected(
-            appraise(COHORT, "cohort_study", machine.sample_sizes),
+            appraise(COHORT, "cohort_study"),
             {"model": "stated", "control": "stated", "outcome": "stated", "prospective": "stated"},
         ),
     )
