@@ -563,7 +563,9 @@ class MentionClassifier:
         verb = next((word for word in behind if word in _LIST["outcome"]), "")
         if whole and self._words(mention.first, mention.after) & _LIST["control"]:
             return "arm"
-        if mention.share or (whole and verb in _LIST["outcome"] - _LIST["was_or_had"]):
+        of_more = any(each.form == "of" and each.value > mention.value for each in self.found)
+        part = self.tokens.word(mention.first - 1) in ("these", "those") and of_more  # "39 of 6332. Of these 39"
+        if mention.share or part or (whole and verb in _LIST["outcome"] - _LIST["was_or_had"]):
             return None
         if self._is_sum(index) or _FORM["in_all"].match(self.tokens.behind(mention.after, 2)):
             return "total"
