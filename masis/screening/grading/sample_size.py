@@ -223,9 +223,9 @@ def _echoes(tokens: Tokens, earlier: Mention, numeral: Numeral) -> bool:
     group, in the other group 184".
     """
     between = tokens.words[earlier.after : numeral.first]
-    if earlier.form not in ("noun", "bare") or earlier.share or numeral.value <= 3 or _like_a_year(tokens, numeral):
+    if numeral.value <= 3 or _like_a_year(tokens, numeral) or _counts_no_units(tokens, numeral):
         return False
-    if {".", ":"} & set(between) or not _LIST["coordinating"] & set(between) or _counts_no_units(tokens, numeral):
+    if {".", ":"} & set(between) or not _LIST["coordinating"] & set(between):
         return False
     if tokens.word(numeral.after).isalpha() and between[-1] != "than":
         return _repeats(between, tokens.words[numeral.after : numeral.after + 2])
@@ -261,13 +261,6 @@ def _mention(tokens: Tokens, numeral: Numeral, before: Numeral | None) -> Mentio
     if _is_of_each_group(tokens, numeral, mention):
         return mention._replace(form="groups")
     word = tokens.word(after)  # "a total of 166 infusions": a noun that is no unit
-    if (
-        not mention.unit
-        and _FORM["they_were"].search(tokens.ahead(first, 2))
-        and word.isalpha()
-        and not word.endswith(("ed", "ing"))
-    ):
-        return mention._replace(form="sample")
     counts = mention.unit or family_of(word) or word in _LIST["stop"] or not (word[:1].isalpha() and word.endswith("s"))
     compared = _LIST["control"] & set(tokens.ahead(first, 4).split())
     if counts and not compared and _FORM["of_sample"].search(tokens.ahead(first, 4)):
@@ -642,7 +635,7 @@ class MentionClassifier:
     def _pair_up(self, one: Mention, other: Mention) -> bool:
         """Return whether two numbers of a sentence, in their order, count two groups of the same kind."""
         said, forms = self.tokens.words[one.after : other.first], {one.form, other.form}
-        between, unlike = frozenset(said), one.unit != other.unit
+        between = frozenset(said)
         before = [self.tokens.word(each.first - 1) for each in (one, other)]
         behind = [self.tokens.word(each.after) for each in (one, other)]
         if "n" in forms and not (between & _LIST["control"] and len(forms) == 2):
@@ -654,9 +647,7 @@ class MentionClassifier:
         loose = ";" in between or not between & _LIST["coordinating"] - {","}
         if (loose and forms == {"bare", "noun"} and not alike) or _FORM["from_these"].search(" ".join(said[-4:])):
             return False
-        if before.count("from") == 1 and unlike and between & {"was", "were"}:
-            return False  # "pooled from four donors, was given to 39 patients"
-        nested = unlike and len(_LIST["of_several"] & {one.unit, other.unit}) == 1
+        nested = one.unit != other.unit and len(_LIST["of_several"] & {one.unit, other.unit}) == 1
         inside = "n" not in forms and "(" in between and ")" not in between  # "five (three women, ...)"
         apart = {"(", ")"} <= between  # "one school (360 pupils); another (340 pupils)"
         joined = apart or ((between & _LIST["joining"] or alike) and not inside)
