@@ -9,15 +9,16 @@ from typing import Any, get_args
 import pytest
 import streamlit as st
 
-from masis.schema.case import Case
+from masis.schema.case import Case, Severity
+from masis.schema.review import Standing
 from masis.schema.run import ReviewCode
 from masis.schema.wording import counted
 from masis.services import Workbench
 from masis.services.cases import shown_flags
-from masis.services.records import NOT_DECIDED, CaseFilter, QueueOrder
-from masis.ui.queue.case_list import ORDER_SAYS, case_columns, case_row
+from masis.services.records import NOT_DECIDED, CaseFilter, CaseSummary, QueueOrder
+from masis.ui.queue.case_list import ORDER_SAYS, case_columns, case_row, distinct, state_cell
 from masis.ui.shell import address
-from masis.views.words import REASON, SIGNS, STANDING
+from masis.views.words import REASON, SEVERITY, STANDING
 from tests.reviewing import ADA, decide
 from tests.ui.conftest import open_page, press, texts
 
@@ -126,19 +127,44 @@ def test_a_row_shows_the_quality_of_the_original_and_that_of_the_best_revision_u
         assert shown["cells"][-1] == {"score": summary.quality, "below": revised}
 
 
+def severity_mark(summary: CaseSummary) -> str:
+    cell: Any = case_row(summary, {}, order="risk")["cells"][-1]
+    return str(cell["pills"][0]["text"] if "pills" in cell else cell["text"])
+
+
 def test_a_list_shows_the_figure_that_it_is_ordered_by_under_its_name(audited_workbench: Workbench) -> None:
     rows = audited_workbench.cases.find(CaseFilter(states=("needs_review",), size=100)).rows
-    likely = [row.fault_probability or 0 for row in rows]
-    assert likely == sorted(likely, reverse=True)
-    assert len(set(likely)) > 1
-    shown: Any = [case_row(row, {}, order="risk")["cells"][-1] for row in rows]
-    strengths = [word for _, word in SIGNS]
-    assert [strengths.index(each["text"]) for each in shown] == sorted(strengths.index(each["text"]) for each in shown)
-    assert len({tuple(each["below"]) for each in shown}) > 1  # it tells apart rows that stand alike
-    assert "%" not in str(shown)
+    shown = [severity_mark(row) for row in rows]
+    assert shown == sorted(shown, key=[*SEVERITY, "none"].index)
+    assert len(set(shown)) > 1  # it tells apart rows that stand alike
     assert [case_columns(order)[-1]["title"] for order in get_args(QueueOrder)] == [
-        *("Signs of a fault", "Quality", "Confidence", "Quality", "Quality", "Quality")
+        *("Severity", "Quality", "Confidence", "Quality", "Quality", "Quality")
     ]
+
+
+@pytest.mark.parametrize(
+    ("standing", "severity", "mark"),
+    [
+        ("wrong", "critical", "critical"),
+        ("wrong", None, "none"),
+        ("nothing_found", "medium", "lesser"),
+        ("nothing_found", None, "nothing"),
+    ],
+)
+def test_a_lesser_issue_of_an_answer_that_passed_is_marked_as_lesser(
+    audited_workbench: Workbench, standing: Standing, severity: Severity | None, mark: str
+) -> None:
+    summary = audited_workbench.store.cases.summary("docs-02-altered")
+    assert severity_mark(summary.model_copy(update={"standing": standing, "severity": severity})) == mark
+
+
+def test_a_badge_that_all_rows_share_is_not_repeated_on_each(audited_workbench: Workbench) -> None:
+    wrong, *others = audited_workbench.cases.find(CaseFilter(size=100)).rows
+    cells: list[Any] = [state_cell(audited_workbench, each) for each in (wrong, wrong, *others)]
+    assert distinct(cells) == cells
+    assert distinct(cells[:2]) == [None, None]
+    mine, hers = ({**cells[0], "below": [f"Approved by {who}"]} for who in ("Ada", "Ben"))
+    assert distinct([mine, hers]) == [{**mine, "pills": []}, {**hers, "pills": []}]
 
 
 def test_a_quote_that_is_not_in_its_evidence_has_a_chip_and_a_filter(tmp_path: Path) -> None:
@@ -158,7 +184,7 @@ def test_a_quote_that_is_not_in_its_evidence_has_a_chip_and_a_filter(tmp_path: P
     (found,) = workbench.cases.find(CaseFilter(flags=("misquoted",))).rows
     assert found.id == "false"
     row: Any = case_row(found, {})
-    assert "with words that no evidence holds: “The bridge is 150" in row["cells"][2]["text"]
+    assert "with words that no evidence holds: “The bridge is 150" in row["cells"][1]["text"]
     run = workbench.cases.open("false").run
     assert run is not None
     assert "misquoted" in shown_flags(run, 0)  # what the head of the case shows

@@ -354,7 +354,7 @@ def test_a_case_assigned_to_me_is_marked_and_counted(audited_workbench: Workbenc
     assert audited_workbench.store.team.assigned_among("Ada, PhD", [row.id for row in rows]) == {mine}
     assert not audited_workbench.store.team.assigned_among(lead.name, [row.id for row in rows])
     summary = audited_workbench.cases.summary(mine)
-    (_, *_), (marked, *_) = case_row(summary, {}, brief=True)["cells"], case_row(summary, {}, mine=True)["cells"]
+    (_, *_), (marked, *_) = case_row(summary, {})["cells"], case_row(summary, {}, mine=True)["cells"]
     assert [pill["text"] for pill in marked["pills"]] == ["assigned to you"]
     app = opened("overview", reviewer="Ada, PhD")
     (link,) = [link.proto for link in app.get("page_link") if "assigned to you" in link.proto.label]

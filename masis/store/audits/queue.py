@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, get_args
 from masis.schema.review import Standing
 from masis.store.core.conditions import Condition, any_of, compared, joined
 from masis.store.core.connections import Database
-from masis.store.records import RISK_OF_FITTED, TIER_RANK, CaseFilter, CasePage, CaseSummary, Facets
+from masis.store.records import RISK_OF_FITTED, CaseFilter, CasePage, CaseSummary, Facets, risk_of
 
 QUERY_SHOWN = 200
 """Characters of the question that a list shows."""
@@ -294,7 +294,8 @@ _PLAIN = [name for name in CaseSummary.model_fields if name not in ("query", "st
 
 def _summary(row: sqlite3.Row) -> CaseSummary:
     query, likely = row["query_start"], row["likely"]
-    if likely is not None and not isclose(row["risk"], TIER_RANK[row["tier"]] + likely):  # a fitted score orders it
+    # a fitted score may order it
+    if likely is not None and not isclose(row["risk"], risk_of(row["tier"], row["severity"], likely)):
         likely = row["risk"] / RISK_OF_FITTED
     return CaseSummary(
         query=query if len(query) <= QUERY_SHOWN else query[: QUERY_SHOWN - 1] + "…",

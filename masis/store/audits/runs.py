@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from masis.audit.acceptance import coverable, disagreement, fault_probability
 from masis.errors import RecordDamaged, Removed, StoreError, UnknownRecord
 from masis.schema.audit import Draft
+from masis.schema.case import Severity
 from masis.schema.run import MUST_LOOK, Acceptance, Event, Iteration, ReviewReason, ReviewTier, Run, StepsDone
 from masis.store.audits import executions, metrics
 from masis.store.audits.cases import case_seq
@@ -27,9 +28,9 @@ from masis.store.jobs import (
     unpack,
     update_job,
 )
-from masis.store.records import RISK_OF_FITTED, TIER_RANK, Assessed, RunProgress, RunState, RunSummary
+from masis.store.records import RISK_OF_FITTED, Assessed, RunProgress, RunState, RunSummary, risk_of
 from masis.store.reviews.states import refresh
-from masis.views.headline import headline
+from masis.views.headline import headline, worst_severity
 
 # The figures of a run that lists show, filter and sort by: pure, from the run alone.
 
@@ -37,11 +38,10 @@ from masis.views.headline import headline
 class RunFigures(NamedTuple):
     """Columns of a finished run. ``risk``, ``disagreement`` and ``doubt`` sort the queue, higher first.
 
-    ``risk`` is the estimated probability that the answer is faulty (0 to 1), plus 2 where a reason of tier
-    ``must_look`` asks for a review and 1 where only such of tier ``not_certified`` do; where a fitted score gave the
+    ``risk`` is ``risk_of`` the estimated probability that the answer is faulty; where a fitted score gave the
     probability, it is three times that, since the tier is part of the score. Unscored counts as 1 in the other two.
     ``likely`` is the built-in probability, ``coverable`` whether a guarantee may accept the run. ``headline``:
-    what is worst about the original answer in a line; a second one counts the rest by kind.
+    what is worst about the original answer in a line, ``severity`` how severe; a second line counts the rest by kind.
     """
 
     quality: float | None
@@ -66,6 +66,7 @@ class RunFigures(NamedTuple):
     likely: float
     coverable: bool
     headline: str
+    severity: Severity | None
 
 
 def tier_of(reasons: Collection[str]) -> ReviewTier | None:
@@ -83,7 +84,7 @@ def figures(run: Run) -> RunFigures:
     tier = tier_of(reasons)
     likely = fault_probability(first) if first else 1.0
     fitted = run.acceptance.fault_probability
-    worst = headline(run)
+    worst, severity = headline(run), worst_severity(first) if first else None
     return RunFigures(
         quality=run.quality,
         revised_quality=run.revised_quality,
@@ -101,12 +102,13 @@ def figures(run: Run) -> RunFigures:
         disagreement=disagreement(first) if first else 1.0,
         doubt=1.0 if confidence is None else 1.0 - confidence,
         tier=tier,
-        risk=TIER_RANK[tier] + likely if fitted is None else RISK_OF_FITTED * fitted,
+        risk=risk_of(tier, severity, likely) if fitted is None else RISK_OF_FITTED * fitted,
         rule=run.acceptance.rule,
         auditor=run.auditor,
         likely=likely,
         coverable=coverable(run),
         headline="\n".join(filter(None, (worst.text, worst.others))),
+        severity=severity,
     )
 
 

@@ -168,9 +168,9 @@ def policy_of(stored: str | None) -> CasePolicy | None:
 
 _FIGURES = (
     *("quality", "revised_quality", "confidence", "overall", "invalid", "uncited", "iterations"),
-    *("flags", "reasons", "disagreement", "doubt", "tier", "risk", "headline"),
+    *("flags", "reasons", "disagreement", "doubt", "tier", "risk", "headline", "severity"),
 )
-_NO_FIGURES = (*[None] * 7, "[]", "[]", -1.0, -1.0, None, -1.0, None)
+_NO_FIGURES = (*[None] * 7, "[]", "[]", -1.0, -1.0, None, -1.0, None, None)
 
 
 def refresh(connection: sqlite3.Connection, case_seq: int) -> None:

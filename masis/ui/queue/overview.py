@@ -133,7 +133,7 @@ def _waiting(workbench: Workbench, facets: Facets) -> None:
     _assigned(workbench)
     mine = workbench.store.team.assigned_among(actor().name, (summary.id for summary in page.rows))
     order: QueueOrder = "random" if blind else "risk"
-    rows = [case_row(summary, {}, order=order, brief=True, mine=summary.id in mine) for summary in page.rows]
+    rows = [case_row(summary, {}, order=order, mine=summary.id in mine) for summary in page.rows]
     columns = case_columns(order, brief=True)
     if opened := linked_table(columns, rows, description="Cases that need review", key="waiting"):
         st.switch_page("pages/review.py", query_params={"case": opened})

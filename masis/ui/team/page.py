@@ -28,6 +28,7 @@ from masis.services.records import CaseFilter
 from masis.services.trust_summary import figure, in_words
 from masis.trust.agreement import Agreement, Pair
 from masis.ui.components.linked_table import Cell, column, linked_table, row
+from masis.ui.queue.case_list import who_decided
 from masis.ui.queue.overview import standing_counts
 from masis.ui.shell import address
 from masis.ui.shell.permissions import carried_out, needs
@@ -35,7 +36,6 @@ from masis.ui.shell.reviewer import actor, reviewer
 from masis.ui.team.adjudication import VERDICT_DIFFERS, decisions_on, show_adjudication, what_differs
 from masis.ui.team.taking import ask_name
 from masis.views.markdown import escaped
-from masis.views.words import DECIDED
 
 T = TypeVar("T", bound=TeamRecord)
 
@@ -139,15 +139,9 @@ def _differing(workbench: Workbench) -> None:
         f"{counted(page.total, 'case has', 'cases have')} reviewers who differ. {listed}{which}. "
         "Open one to decide between them."
     )
-    named = workbench.trust.shows_names()
     rows = []
     for summary in page.rows:
         decisions = individual[summary.id]
-        verdicts = [
-            f"{each.reviewer}: {DECIDED[each.verdict].text}" if named else DECIDED[each.verdict].text
-            for each in decisions
-            if each.verdict
-        ]
         differ = what_differs(decisions)
         question: Cell = {
             "text": summary.query,
@@ -156,7 +150,7 @@ def _differing(workbench: Workbench) -> None:
             "below": [summary.id],
         }
         below = [] if differ == VERDICT_DIFFERS else [f"{differ.removeprefix('the ').capitalize()} differs"]
-        rows.append(row(question, {"text": ", ".join(verdicts), "below": below}, open=summary.id))
+        rows.append(row(question, {"text": who_decided(workbench, summary.id), "below": below}, open=summary.id))
     columns = [column("Question", "main"), column("Verdicts")]
     if opened := linked_table(columns, rows, description="Cases that need adjudication", key="differing"):
         address.put("case", opened)
