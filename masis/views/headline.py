@@ -23,6 +23,9 @@ from masis.views.words import SEVERITY, Tone
 LONGEST_HEADLINE = 150
 """Characters of a headline: what a row of the queue shows in two lines at 1440 pixels."""
 
+MISSING = "Missing information: "
+"""How the description of a missing point begins; what follows is the point."""
+
 LONGEST_VALUE, LONGEST_ID, LONGEST_OBJECTION = 40, 30, 90
 LED_IN = 25
 """Characters of a quotation before the words it is about: where a narrow row cuts the line, they still stand in it."""
@@ -147,9 +150,7 @@ def headline(run: Run) -> Headline:
         return Headline(
             _Line((f"Audit failed: {why}" if why else "The audit finished no iteration",)).led_by(""), "failed"
         )
-    found = _found(original.citation_audit, original.claims, original.issues)
-    if (disagree := original.critique.conflicting_evidence) and "conflict" not in found:
-        found["conflict"] = _Line((disagree[0].rstrip("."),)), len(disagree)
+    found = _found(original.citation_audit, original.claims, raised(original))
     found |= _reasons(run, found)
     counts = tuple((kind, found[kind][1]) for kind in KINDS if kind in found)
     worst, count = counts[0] if counts else ("redundant", 0)
@@ -164,15 +165,33 @@ def headline(run: Run) -> Headline:
     return Headline(line.led_by(lesser), worst, counts, minor=True)
 
 
+def raised(iteration: Iteration) -> tuple[Issue, ...]:
+    """Return the issues of an answer; a conflict that the critic names without raising it is one of severity low."""
+    if any(each.rule == "source_conflict" for each in iteration.issues):
+        return iteration.issues
+    named = (
+        Issue(
+            id=f"conflict-{number}",
+            key=f"conflict-{number}",
+            source="critic",
+            type="contradiction",
+            rule="source_conflict",
+            severity="low",
+            description="The critic names sources that disagree. See whether the answer says so.",
+            reason=conflict,
+            suggestion="",
+        )
+        for number, conflict in enumerate(iteration.critique.conflicting_evidence, 1)
+    )
+    return (*iteration.issues, *named)
+
+
 def worst_severity(original: Iteration) -> Severity | None:
     """Return the severity of the worst issue of an answer, None without one.
 
-    What is no accusation (a claim not confirmed, a redundant citation) has none; a conflict between sources that the
-    critic names without raising it is low.
+    What is no accusation (a claim not confirmed, a redundant citation) has none.
     """
-    found = {each.severity for each in original.issues if KINDS[_kind(each)].tone != "calm"}
-    if original.critique.conflicting_evidence:
-        found.add("low")
+    found = {each.severity for each in raised(original) if KINDS[_kind(each)].tone != "calm"}
     return next((each for each in SEVERITY if each in found), None)
 
 
@@ -328,7 +347,7 @@ def gravity(issue: Issue, check: ClaimCheck | None) -> tuple[int, bool]:
 def _issue_line(issue: Issue) -> _Line:
     if issue.rule == "source_conflict":  # the reason has both values, the description none
         return _Line((issue.reason.rstrip("."),))
-    return _Line((issue.description.removeprefix("Missing information: ").rstrip("."),))
+    return _Line((issue.description.removeprefix(MISSING).rstrip("."),))
 
 
 def _fabricated(audit: CitationAudit, references: Sequence[str]) -> _Line:

@@ -62,7 +62,7 @@ def draw(mount: Callable[..., Mounted], run: Run) -> Draw:
             },
             "reporting": forms.reporting(CASE.answer or "", LabelTypes(), None),
             "history": [],
-            "go": {"waiting": True, "says": "3 to review in this queue"},
+            "go": {"waiting": True, "says": "3 cases without a decision"},
             "keys": key_map(),
         }
         page = mounted.page

@@ -166,7 +166,7 @@ def test_pages_over_all_cases_hide_what_audits_found_from_the_blind_and_say_why(
         assert "What audits found is hidden from you" in texts(app)
     assert not metrics.multiselect
     order = next(each for each in queue.selectbox if each.key == "order")
-    assert (order.value, set(order.options) & {"Most likely faulty first", "Most disagreement first"}) == (
+    assert (order.value, set(order.options) & {"Most serious first", "Most disagreement first"}) == (
         "random",
         set(),
     )

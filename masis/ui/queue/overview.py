@@ -70,7 +70,7 @@ def headline(facets: Facets) -> str:
     if waiting := facets.states.get("needs_review", 0):
         wrong, passed = facets.standings.get("wrong", 0), facets.states.get("accepted", 0)
         flagged = f"; the audit accuses {wrong:,} of them" if 0 < wrong < waiting else ""
-        unseen = f"; {passed:,} passed the audit unseen by a person" if passed else ""
+        unseen = f"; {passed:,} passed the audit without a person's decision" if passed else ""
         between = f"; {differ:,} {'needs' if differ == 1 else 'need'} an adjudication" if differ else ""
         return f"{counted(waiting, 'case needs', 'cases need')} review{flagged}{between}{unseen}"
     if differ:

@@ -32,7 +32,7 @@ Record = TypeVar("Record")
 ORDER: QueueOrder = "risk"
 """The order of a list whose address names none."""
 ORDERS: dict[QueueOrder, str] = {
-    "risk": "Most likely faulty first",
+    "risk": "Most serious first",
     "disagreement": "Most disagreement first",
     "least_confident": "Least confident first",
     "newest": "Newest first",
@@ -155,7 +155,7 @@ def spelled(chosen: object) -> str:
 
 
 def order() -> QueueOrder:
-    """The order asked for, else what is most likely faulty first."""
+    """The order asked for, else what is most serious first."""
     return one_of("order", get_args(QueueOrder), ORDER)
 
 
