@@ -390,10 +390,10 @@ def _said_in(text: str, point: str) -> Iterator[Span]:
 def _evidence(case: Case, iteration: Iteration, issues: Sequence[IssueData], shown: int) -> list[EvidenceCard]:
     marked: dict[str, list[Bearing]] = defaultdict(list)
     texts = {chunk.id: chunk.text for chunk in case.evidence}
-    for issue in issues:
-        for name in issue["evidence"] if "insert" in issue else ():
-            spans = _said_in(texts.get(name, ""), issue["description"])
-            marked[name] += [Bearing(span, -issue["number"], False) for span in spans]
+    for fault in issues:
+        for name in fault["evidence"] if "insert" in fault else ():
+            spans = _said_in(texts.get(name, ""), fault["description"])
+            marked[name] += [Bearing(span, -fault["number"], False) for span in spans]
     sources: dict[str, list[int]] = defaultdict(list)
     for index, check in enumerate(iteration.claims):
         for quote in check.quotes:

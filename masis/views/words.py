@@ -10,8 +10,8 @@ from masis.schema.review import CaseState, EntryKind, EntrySource, Standing, Ver
 from masis.schema.run import ReviewCode, ReviewTier, TerminationReason
 from masis.settings import OFFLINE
 
-Tone = Literal["bad", "warn", "good", "calm", "busy"]
-"""How a label should feel; the style sheets give each tone its colour, in light and in dark."""
+Tone = Literal["grave", "bad", "warn", "good", "calm", "busy"]
+"""How a label should feel; the style sheets give each tone its colour, in light and in dark, ``grave`` a full red."""
 
 STATES: tuple[CaseState, ...] = get_args(CaseState)
 
@@ -105,15 +105,12 @@ FOR_YOU = Word("Waiting for you to adjudicate", "warn", "Its reviewers differ, a
 """Stands in place of ``WAITS_FOR["needs_adjudication"]`` for whoever may adjudicate the case."""
 
 SEVERITY: dict[Severity, Word] = {
-    "critical": Word("critical", "bad", "Its worst issue can do harm, or makes the answer worthless"),
+    "critical": Word("critical", "grave", "Its worst issue can do harm, or makes the answer worthless"),
     "high": Word("high", "bad", "Its worst issue makes the answer wrong"),
     "medium": Word("medium", "warn", "Its worst issue makes the answer poorer, not wrong"),
     "low": Word("low", "calm", "Its worst issue is a small one"),
 }
 """How severe the worst issue of an answer is, the most severe first."""
-
-LESSER = Word("lesser", "calm", "The acceptance rule lets this issue pass")
-"""Stands in place of the severity where a case counts as one where nothing was found."""
 
 
 def stands(standing: Standing, state: CaseState) -> tuple[Word, str]:

@@ -129,13 +129,13 @@ def test_a_row_shows_the_quality_of_the_original_and_that_of_the_best_revision_u
 
 def severity_mark(summary: CaseSummary) -> str:
     cell: Any = case_row(summary, {}, order="risk")["cells"][-1]
-    return str(cell["pills"][0]["text"] if "pills" in cell else cell["text"])
+    return " ".join((cell["pills"][0]["text"], cell["pills"][0]["tone"])) if "pills" in cell else str(cell["text"])
 
 
 def test_a_list_shows_the_figure_that_it_is_ordered_by_under_its_name(audited_workbench: Workbench) -> None:
     rows = audited_workbench.cases.find(CaseFilter(states=("needs_review",), size=100)).rows
     shown = [severity_mark(row) for row in rows]
-    assert shown == sorted(shown, key=[*SEVERITY, "none"].index)
+    assert shown == sorted(shown, key=lambda each: [*SEVERITY, "none"].index(each.split()[0]))
     assert len(set(shown)) > 1  # it tells apart rows that stand alike
     assert [case_columns(order)[-1]["title"] for order in get_args(QueueOrder)] == [
         *("Severity", "Quality", "Confidence", "Quality", "Quality", "Quality")
@@ -145,13 +145,13 @@ def test_a_list_shows_the_figure_that_it_is_ordered_by_under_its_name(audited_wo
 @pytest.mark.parametrize(
     ("standing", "severity", "mark"),
     [
-        ("wrong", "critical", "critical"),
+        ("wrong", "critical", "critical grave"),
         ("wrong", None, "none"),
-        ("nothing_found", "medium", "lesser"),
+        ("nothing_found", "medium", "medium calm"),
         ("nothing_found", None, "nothing"),
     ],
 )
-def test_a_lesser_issue_of_an_answer_that_passed_is_marked_as_lesser(
+def test_a_lesser_issue_of_an_answer_that_passed_has_a_neutral_mark(
     audited_workbench: Workbench, standing: Standing, severity: Severity | None, mark: str
 ) -> None:
     summary = audited_workbench.store.cases.summary("docs-02-altered")
@@ -225,6 +225,8 @@ def test_the_pills_say_where_cases_stand_and_narrow_and_decided_ones_are_left_ou
     app = open_page("queue")
     assert "6 cases" in texts(app)
     assert "decided ones left out" in texts(app)
+    (searched,) = [each for each in open_page("queue", q="docs-02").button_group if each.key == "standing"]
+    assert searched.options == ["Decided 1"]
     (pills,) = [each for each in app.button_group if each.key == "standing"]
     assert set(pills.options) == {f"{STANDING[name].text} {count}" for name, count in standings.items()}
     for name in ("wrong", "decided"):  # one in place of the other

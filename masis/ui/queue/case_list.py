@@ -27,7 +27,6 @@ from masis.views.markdown import coloured, escaped
 from masis.views.words import DECIDED as DECIDED_AS
 from masis.views.words import (
     FOR_YOU,
-    LESSER,
     MACHINE_HIDDEN,
     SEVERITY,
     STANDING,
@@ -76,7 +75,7 @@ def show_cases(workbench: Workbench) -> None:
         _views(workbench)
         if not blind or only_decided(wanted):
             _export(workbench, wanted, page)
-    _standings(facets)
+    _standings(workbench, facets, wanted)
     adjudications = workbench.team.adjudications(actor())
     _narrowed(page, wanted, shown, adjudications, blind=blind)
     if not page.total:
@@ -130,12 +129,17 @@ def _search_and_order(*, blind: bool) -> None:
     )
 
 
-def _standings(facets: Facets) -> None:
+def _standings(workbench: Workbench, facets: Facets, wanted: CaseFilter) -> None:
     """Draw the main filter: where cases stand, each with its count; without a choice all that are not decided.
 
-    A press shows what stands there in place of what was shown. An address may name several, which stay chosen together.
+    What else narrows the list narrows the counts. A press shows what stands there in place of what was shown. An
+    address may name several, which stay chosen together.
     """
     counts = {name: facets.standings[name] for name in STANDING if facets.standings.get(name)}
+    if any(address.value(name) for name in address.FILTERS if name != address.STANDINGS.name):
+        each = ((name, wanted.model_copy(update={"standings": (name,), "page": 1, "size": 1})) for name in counts)
+        found = {name: workbench.cases.find_for(actor(), one).total for name, one in each}
+        counts = {name: count for name, count in found.items() if count}
     chosen = address.several("standing", STANDING)
     counts |= {name: 0 for name in chosen if name not in counts}
     several = len(chosen) > 1
@@ -436,13 +440,14 @@ def _figure(summary: CaseSummary, order: QueueOrder) -> Cell | None:
 
 
 def _severity(summary: CaseSummary) -> Cell | None:
-    """Return how severe the worst issue is; where nothing was found, that it is a lesser one."""
+    """Return how severe the worst issue is, in a neutral colour where it is one that the acceptance rule lets pass."""
     if not summary.iterations:
         return None
-    found = summary.standing != "nothing_found"
+    passed = summary.standing == "nothing_found"
     if summary.severity is None:
-        return {"text": "none" if found else "nothing"}
-    return {"pills": [label(SEVERITY[summary.severity] if found else LESSER)]}
+        return {"text": "nothing" if passed else "none"}
+    word = SEVERITY[summary.severity]
+    return {"pills": [label(word._replace(tone="calm") if passed else word)]}
 
 
 def distinct(states: Sequence[Cell]) -> Sequence[Cell | None]:

@@ -22,6 +22,7 @@ from masis.views.words import FLAG, REASON, STANDING, STATE, Word
 
 PAGE_SIZE = 20
 PAGE_SIZES = (20, 50, 100)
+PAGE_BUTTON_PX = 44
 LONGEST_QUERY = 400
 LONGEST_WORD = 200
 MOST_WORDS = 50
@@ -255,7 +256,9 @@ def show_pages(total: int, size: int, *, key: str) -> None:
         put("page", str(pages) if pages > 1 else "")
         st.rerun()
     if pages > 1:
-        st.pagination(pages, **kept("page", 1, shows=number("page"), key=key, drops=()))
+        # in a row the widget is as narrow as it may be, and then leaves numbers out
+        width = PAGE_BUTTON_PX * (min(pages, 7) + 3)
+        st.pagination(pages, width=width, **kept("page", 1, shows=number("page"), key=key, drops=()))
 
 
 def known(read: Callable[[str], Record], record_id: str) -> Record | None:
