@@ -679,6 +679,7 @@ class Panel {
     if (!message) return
     this.el.message.className = `message tone-${message.tone}`
     this.el.message.append(make("span", "", message.text))
+    this.root.style.setProperty("--foot", `${this.el.foot.offsetHeight}px`)
     if (message.before) this.el.message.append(" ", button("quiet", message === before ? "Undo it there" : "Undo", "U", () => this.undo()))
   }
 
@@ -697,7 +698,7 @@ class Panel {
       list.append(item)
     }
     if (count > 8) list.append(make("li", "dim", `and ${count - 8} more`))
-    el.ask.append(make("p", "", `${count === 1 ? "One serious issue is" : `${count} serious issues are`} open in ${data.about.name}. Approve it all the same? A again, or submit; the decision records that you saw this.`), list)
+    el.ask.append(make("p", "", `${count === 1 ? "One serious issue is" : `${count} serious issues are`} open in ${data.about.name}. Approve it all the same? A again, or submit; the decision records that you saw this. U takes it back.`), list)
   }
 
   drawStanding() {

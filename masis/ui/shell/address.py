@@ -22,7 +22,7 @@ from masis.views.words import FLAG, REASON, STANDING, STATE, Word
 
 PAGE_SIZE = 20
 PAGE_SIZES = (20, 50, 100)
-PAGE_BUTTON_PX = 44
+PAGE_BUTTON_PX = 40
 LONGEST_QUERY = 400
 LONGEST_WORD = 200
 MOST_WORDS = 50
@@ -257,7 +257,7 @@ def show_pages(total: int, size: int, *, key: str) -> None:
         st.rerun()
     if pages > 1:
         # in a row the widget is as narrow as it may be, and then leaves numbers out
-        width = PAGE_BUTTON_PX * (min(pages, 7) + 3)
+        width = PAGE_BUTTON_PX * (min(pages, 7) + 2)
         st.pagination(pages, width=width, **kept("page", 1, shows=number("page"), key=key, drops=()))
 
 
