@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -17,14 +18,16 @@ class Quiet(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def loopback(handler: type[Quiet]) -> Iterator[str]:
+def loopback(handler: type[Quiet], tls: ssl.SSLContext | None = None) -> Iterator[str]:
     """Serve on a free port of this machine while the block runs; its address is yielded."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    if tls is not None:
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
     thread.start()
     try:
-        yield f"http://127.0.0.1:{server.server_port}"
+        yield f"http{'s' if tls else ''}://127.0.0.1:{server.server_port}"
     finally:
         server.shutdown()
         server.server_close()
@@ -40,7 +43,9 @@ class Call(NamedTuple):
 
 
 @contextmanager
-def receiver(answers: Callable[[int], int | str] = lambda number: 204) -> Iterator[tuple[str, list[Call]]]:
+def receiver(
+    answers: Callable[[int], int | str] = lambda number: 204, tls: ssl.SSLContext | None = None
+) -> Iterator[tuple[str, list[Call]]]:
     """A receiver of webhooks: its address, and the calls so far. ``answers`` gives the status of the call of a number,
     or where it redirects to.
     """
@@ -56,5 +61,5 @@ def receiver(answers: Callable[[int], int | str] = lambda number: 204) -> Iterat
             self.send_header("content-length", "0")
             self.end_headers()
 
-    with loopback(Handler) as address:
+    with loopback(Handler, tls) as address:
         yield address, calls

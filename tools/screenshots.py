@@ -59,7 +59,7 @@ def prepared(path: Path) -> list[Shot]:
     workbench.screenings.override(
         ADA, "demo-pad", CORRECTED, "relevance_score", 0.95, reason="It is what we ask about."
     )
-    with Desk.on(workbench, ADA.name) as desk:
+    with Desk(workbench, reviewer=ADA.name) as desk:
         entry = desk.decide(
             DECIDED[0], "reject", reason="fabricated_citation", note="The second sentence is what matters."
         )

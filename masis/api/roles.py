@@ -8,8 +8,7 @@ from functools import partial
 from typing import Any
 
 from masis.audit import loop, output_validation
-from masis.audit.claims import RunsLocally
-from masis.audit.escalation import EscalatingVerifier, LocalEscalation, Spared
+from masis.audit.escalation import EscalatingVerifier, Spared
 from masis.audit.language import innermost, within_languages
 from masis.audit.run_control import RunControl
 from masis.audit.sampling import SampledCritic, SampledEvaluator
@@ -91,7 +90,7 @@ def build_roles(settings: Settings, replies: Replies | None = None, *, in_steps:
         control=control,
         waits=uses_models(settings) or any(map(_replayed, models.values())),
         validator=output_validation.chosen(settings.output_validator),
-        local_models=tuple(filler.local_model for filler in by_role if isinstance(filler, RunsLocally)),
+        local_models=tuple(model for filler in by_role if (model := getattr(filler, "local_model", None))),
         prompts={
             role: filler.judged_by.version
             for role, filler in zip(ROLES, by_role, strict=True)
@@ -113,8 +112,8 @@ def _verifier(
     """The verifier of a resolved model string: one, or two in a row."""
     if staged := registry.stages(string, "verifier"):
         first, second = (_verifier(stage, control, settings, ask, in_steps) for stage in staged)
-        if isinstance(second, RunsLocally):
-            return LocalEscalation(first, second, staged)
+        if getattr(second, "local_model", None):
+            return EscalatingVerifier(first, second, staged)
         return EscalatingVerifier(first, second, staged, partial(estimates.spared, settings=settings))
     if string == OFFLINE:
         return within_languages(OfflineVerifier(control.cancellation))
@@ -173,7 +172,7 @@ def _judge_sample(found: role_plugins.PluggedIn, settings: Settings) -> registry
     (check,) = verifier.verify((Claim(text=text),), (Evidence(id="1", text=text),))
     if check.unscored:
         return registry.Probed(False, check.unscored.reason)
-    where = f": {verifier.local_model.file}" if isinstance(verifier, RunsLocally) else ""
+    where = f": {verifier.local_model.file}" if getattr(verifier, "local_model", None) else ""
     return registry.Probed(True, f"{found.string} judges on this machine{where}.")
 
 

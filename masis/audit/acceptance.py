@@ -7,13 +7,13 @@ docs/trust.md states the rule for people. Nothing here reads a store or a model.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from math import prod
 from typing import NamedTuple
 
 from masis.audit import routing
 from masis.audit.critique import NOT_RUN
-from masis.schema.audit import ClaimCheck, Issue, Score
+from masis.schema.audit import ClaimCheck, Score
 from masis.schema.case import Case, ClaimVerdict, Evidence, Severity
 from masis.schema.run import (
     Acceptance,
@@ -53,6 +53,10 @@ class _Check(NamedTuple):
     reasons: tuple[ReviewReason, ...] = ()
 
 
+def _fails(name: CheckName, detail: str, code: ReviewCode, message: str) -> _Check:
+    return _Check(name, detail, (ReviewReason(code=code, message=message),))
+
+
 def assess(
     iterations: Sequence[Iteration],
     case: Case,
@@ -78,8 +82,8 @@ def assess(
     """
     chosen = routing.best_index(iterations) if chosen is None else chosen
     if chosen is None:
-        reason = ReviewReason(code="nothing_checked", message="No iteration was finished.")
-        checks = [_Check("checkable", "no iteration was finished", (reason,)), _ending(termination)]
+        nothing = _fails("checkable", "no iteration was finished", "nothing_checked", "No iteration was finished.")
+        checks = [nothing, _ending(termination)]
     else:
         judged = iterations[0 if settings.review_revised else chosen]
         checks = [
@@ -91,8 +95,8 @@ def assess(
             _instructions(judged, iterations[0]),
             _screening(case, settings),
             _original(iterations[0], chosen, settings),
-            _confidence(judged, settings),
-            _quality(judged, settings),
+            _at_least("confidence", judged.critique.confidence, settings.review_threshold, "low_confidence"),
+            _at_least("quality", judged.quality_score, settings.review_quality, "low_quality"),
             _disagreement(judged, settings),
             _scored(judged),
             _checkable(judged, case.evidence),
@@ -249,25 +253,21 @@ def _references(judged: Iteration) -> _Check:
     if not invalid:
         return _Check("references", f"{counted(len(cited), 'reference')}, all to evidence of this case")
     verb = "cites" if len(invalid) == 1 else "cite"
-    message = f"{counted(len(invalid), 'reference')} {verb} no evidence."
     detail = f"{len(invalid)} of {counted(len(cited), 'reference')} fabricated"
-    return _Check("references", detail, (ReviewReason(code="invalid_reference", message=message),))
+    message = f"{counted(len(invalid), 'reference')} {verb} no evidence."
+    return _fails("references", detail, "invalid_reference", message)
 
 
 def _hallucination(judged: Iteration) -> _Check:
     if not judged.critique.hallucination_detected:
         return _Check("hallucination", "no hallucination reported")
-    reason = ReviewReason(code="hallucination", message="A hallucination was detected.")
-    return _Check("hallucination", "a hallucination was reported", (reason,))
+    return _fails("hallucination", "a hallucination was reported", "hallucination", "A hallucination was detected.")
 
 
 def _claims(judged: Iteration) -> _Check:
     supported = sum(check.verdict == "supported" for check in judged.claims)
-    return _Check(
-        "claims",
-        f"{supported} of {counted(len(judged.claims), 'claim')} supported",
-        claim_reasons(judged.claims),
-    )
+    detail = f"{supported} of {counted(len(judged.claims), 'claim')} supported"
+    return _Check("claims", detail, claim_reasons(judged.claims))
 
 
 def _serious_issues(judged: Iteration) -> _Check:
@@ -278,21 +278,14 @@ def _serious_issues(judged: Iteration) -> _Check:
     serious = [issue for issue in judged.issues if issue.major]
     if not serious:
         return _Check("serious_issues", "no open issue of severity high or critical")
-    explained = [issue for issue in serious if _explained(issue, judged)]
-    others = len(serious) - len(explained)
     detail = f"{counted(len(serious), 'open issue')} of severity high or critical"
-    if not others:
-        return _Check("serious_issues", detail, () if _accused(judged) else (_serious(len(serious)),))
-    return _Check("serious_issues", detail, (_serious(others),))
-
-
-def _serious(count: int) -> ReviewReason:
+    accused = _accused(judged)
+    explained = sum(i.source in ("citations", "instructions") or (i.source == "claims" and accused) for i in serious)
+    if explained == len(serious) and accused:
+        return _Check("serious_issues", detail)
+    count = len(serious) - explained or len(serious)
     message = f"{counted(count, 'serious issue')} {'is' if count == 1 else 'are'} open."
-    return ReviewReason(code="serious_issue", message=message)
-
-
-def _explained(issue: Issue, judged: Iteration) -> bool:
-    return issue.source in ("citations", "instructions") or (issue.source == "claims" and _accused(judged))
+    return _fails("serious_issues", detail, "serious_issue", message)
 
 
 def _accused(judged: Iteration) -> bool:
@@ -305,7 +298,7 @@ def _safety(judged: Iteration) -> _Check:
     if not found:
         return _Check("safety", "no issue of type safety")
     message = f"{counted(found, 'safety issue')} {'is' if found == 1 else 'are'} open."
-    return _Check("safety", message.rstrip("."), (ReviewReason(code="safety", message=message),))
+    return _fails("safety", message.rstrip("."), "safety", message)
 
 
 def _instructions(judged: Iteration, original: Iteration) -> _Check:
@@ -325,7 +318,7 @@ def _instructions(judged: Iteration, original: Iteration) -> _Check:
         return _Check("instructions", "neither answer nor evidence instructs its reader")
     where = " and ".join(places)
     message = f"Text that instructs its reader, a model or a tool stands in {where}."
-    return _Check("instructions", f"instructions in {where}", (ReviewReason(code="instruction", message=message),))
+    return _fails("instructions", f"instructions in {where}", "instruction", message)
 
 
 def _screening(case: Case, settings: Settings) -> _Check:
@@ -339,17 +332,15 @@ def _screening(case: Case, settings: Settings) -> _Check:
         return _Check("screening", "the evidence comes from no screening")
     if outcome == "sufficient" and settings.verifier == OFFLINE and not (case.answer or "").strip():
         message = "The answer was drafted from a screening and checked offline: a person reads it against the studies."
-        drafted = ReviewReason(code="screening_draft", message=message)
-        return _Check("screening", "drafted from sufficient evidence, and checked by no model", (drafted,))
+        detail = "drafted from sufficient evidence, and checked by no model"
+        return _fails("screening", detail, "screening_draft", message)
     if outcome == "sufficient":
         return _Check("screening", "the screening found the evidence sufficient")
     if outcome == "conflicting":
         message = "The kept studies conflict: whether the answer gives each its weight is for a person to say."
-        conflict = ReviewReason(code="conflicting_evidence", message=message)
-        return _Check("screening", "the screened evidence is sufficient and conflicts", (conflict,))
+        return _fails("screening", "the screened evidence is sufficient and conflicts", "conflicting_evidence", message)
     message = f"The screening that the evidence comes from ended without sufficient evidence ({outcome})."
-    reason = ReviewReason(code="insufficient_evidence", message=message)
-    return _Check("screening", "the screened evidence is not sufficient", (reason,))
+    return _fails("screening", "the screened evidence is not sufficient", "insufficient_evidence", message)
 
 
 def _original(original: Iteration, chosen: int, settings: Settings) -> _Check:
@@ -363,15 +354,7 @@ def _original(original: Iteration, chosen: int, settings: Settings) -> _Check:
         return _Check("original", "a revision was chosen, which the settings accept")
     major = counted(sum(issue.major for issue in original.issues), "serious issue")
     message = f"The original answer had {major}; the chosen one is a revision that nobody has read."
-    return _Check("original", "a revision was chosen", (ReviewReason(code="revised", message=message),))
-
-
-def _confidence(judged: Iteration, settings: Settings) -> _Check:
-    return _at_least("confidence", judged.critique.confidence, settings.review_threshold, "low_confidence")
-
-
-def _quality(judged: Iteration, settings: Settings) -> _Check:
-    return _at_least("quality", judged.quality_score, settings.review_quality, "low_quality")
+    return _fails("original", "a revision was chosen", "revised", message)
 
 
 def _at_least(name: CheckName, value: float | None, least: float, code: ReviewCode) -> _Check:
@@ -382,7 +365,7 @@ def _at_least(name: CheckName, value: float | None, least: float, code: ReviewCo
     if value >= least:
         return _Check(name, detail)
     message = f"{name.capitalize()} {value:.2f} is under the threshold of {least:.2f}."
-    return _Check(name, detail, (ReviewReason(code=code, message=message),))
+    return _fails(name, detail, code, message)
 
 
 def _disagreement(judged: Iteration, settings: Settings) -> _Check:
@@ -414,43 +397,35 @@ def _judges_apart(judged: Iteration, settings: Settings) -> Iterator[ReviewReaso
 
 def _scored(judged: Iteration) -> _Check:
     """Everything that was asked for must be scored: a step that failed can't certify anything."""
-    if judged.critique.unscored == NOT_RUN:
+    critique, evaluation, report = judged.critique, judged.evaluation, judged.claim_report
+    if critique.unscored == NOT_RUN:
         # of no tier that a certified threshold may waive: nobody has read the answer as a whole
-        message = "The critic was not run (depth quick)."
-        return _Check("scored", "critic not run", (ReviewReason(code="critic_not_run", message=message),))
-    parts: list[tuple[str, Callable[[], bool]]] = [
-        (
-            "the critique",
-            lambda: (
-                bool(judged.critique.unscored) or judged.quality_score is None or judged.critique.confidence is None
-            ),
-        ),
-        ("the evaluation", lambda: judged.evaluation is not None and judged.evaluation.unscored is not None),
-        ("the claims", lambda: judged.claim_report.unscored is not None),
-        ("what is left out", lambda: judged.claim_report.completeness_unscored is not None),
+        return _fails("scored", "critic not run", "critic_not_run", "The critic was not run (depth quick).")
+    unscored = [
+        *(["the critique"] if critique.unscored or None in (judged.quality_score, critique.confidence) else []),
+        *(["the evaluation"] if evaluation is not None and evaluation.unscored else []),
+        *(["the claims"] if report.unscored else []),
+        *(["what is left out"] if report.completeness_unscored else []),
     ]
-    unscored = [name for name, is_unscored in parts if is_unscored()]
     if claims := sum(check.verdict == "unscored" for check in judged.claims):
         unscored.append(counted(claims, "claim"))
     if not unscored:
         return _Check("scored", "every step that was asked for is scored")
     names = ", ".join(unscored)
-    return _Check("scored", f"unscored: {names}", (ReviewReason(code="unscored", message=f"Unscored: {names}."),))
+    return _fails("scored", f"unscored: {names}", "unscored", f"Unscored: {names}.")
 
 
 def _checkable(judged: Iteration, evidence: Sequence[Evidence]) -> _Check:
     chunks = sum(bool(chunk.text.strip()) for chunk in evidence)
     detail = f"{counted(len(judged.claims), 'claim')} against {counted(chunks, 'chunk')} with text"
     if not chunks:
-        reason = ReviewReason(code="nothing_checked", message="No evidence has text to check against.")
-    elif not judged.claims and judged.claim_report.unscored is None:
-        reason = ReviewReason(code="nothing_checked", message="The answer makes no claim that could be checked.")
-    elif foreign := [check for check in judged.claims if check.abstained == "language"]:
+        return _fails("checkable", detail, "nothing_checked", "No evidence has text to check against.")
+    if not judged.claims and judged.claim_report.unscored is None:
+        return _fails("checkable", detail, "nothing_checked", "The answer makes no claim that could be checked.")
+    if foreign := [check for check in judged.claims if check.abstained == "language"]:
         message = f"{counted(len(foreign), 'claim')} could not be checked for the language. {foreign[0].issue or ''}"
-        reason = ReviewReason(code="language", message=message.strip())
-    else:
-        return _Check("checkable", detail)
-    return _Check("checkable", detail, (reason,))
+        return _fails("checkable", detail, "language", message.strip())
+    return _Check("checkable", detail)
 
 
 def _limits(judged: Iteration) -> _Check:
@@ -458,8 +433,8 @@ def _limits(judged: Iteration) -> _Check:
     left_out = judged.claim_report.unchecked
     if not left_out:
         return _Check("limits", "answer and evidence lie within the limits")
-    message = f"Not everything was checked: {' '.join(left_out)}"
-    return _Check("limits", " ".join(left_out), (ReviewReason(code="not_all_checked", message=message),))
+    whole = " ".join(left_out)
+    return _fails("limits", whole, "not_all_checked", f"Not everything was checked: {whole}")
 
 
 def _cites(judged: Iteration, evidence: Sequence[Evidence], settings: Settings) -> _Check:
@@ -467,11 +442,7 @@ def _cites(judged: Iteration, evidence: Sequence[Evidence], settings: Settings) 
         return _Check("cites", "the answer cites its evidence")
     if not settings.review_uncited_answers or not any(chunk.text.strip() for chunk in evidence) or not judged.claims:
         return _Check("cites", "the answer cites nothing")
-    return _Check(
-        "cites",
-        "the answer cites nothing",
-        (ReviewReason(code="nothing_checked", message="The answer cites nothing."),),
-    )
+    return _fails("cites", "the answer cites nothing", "nothing_checked", "The answer cites nothing.")
 
 
 def _ending(termination: TerminationReason) -> _Check:
@@ -480,9 +451,5 @@ def _ending(termination: TerminationReason) -> _Check:
         "max_iterations": ("limit", "Serious issues were left when the limit of iterations was reached."),
         "cancelled": ("cancelled", "The audit was cancelled before it ended."),
     }
-    found = reasons.get(termination)
     detail = f"ended by {termination}"
-    if found is None:
-        return _Check("ending", detail)
-    code, message = found
-    return _Check("ending", detail, (ReviewReason(code=code, message=message),))
+    return _fails("ending", detail, *reasons[termination]) if termination in reasons else _Check("ending", detail)

@@ -62,3 +62,11 @@ def claim_within(number: int, text: str, start: int, inside: Sequence[Citation],
         sentence=number,
         cited=tuple(dict.fromkeys(c.evidence_id for c in inside if c.evidence_id is not None)),
     )
+
+
+def plain_claim(claim: Claim) -> str:
+    """Return a claim's text without its markers."""
+    text = claim.text
+    for start, end in sorted(claim.markers, reverse=True):
+        text = f"{text[:start].rstrip()}{text[end:]}"
+    return text.strip()

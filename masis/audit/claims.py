@@ -13,7 +13,6 @@ from typing import Literal, NamedTuple, Protocol, runtime_checkable
 from masis.schema.audit import CitationAudit, Claim, ClaimCheck, ClaimReport, Escalation, MissingPoint, ReferenceCheck
 from masis.schema.base import Unscored
 from masis.schema.case import Evidence, Severity
-from masis.schema.run import LocalModel
 
 Strictness = Literal["lenient", "moderate", "strict"]
 
@@ -94,16 +93,6 @@ def check_answer(
         found = within(every)
         whole = verifier.check(found, query, answer, evidence, completeness=completeness)
     return every, whole._replace(checks=one_check_each(found, whole.checks))
-
-
-@runtime_checkable
-class RunsLocally(Protocol):
-    """A role that a model file on this machine fills; runs record which."""
-
-    @property
-    def local_model(self) -> LocalModel:
-        """What the file is, and where it lies."""
-        ...
 
 
 def one_check_each(claims: Sequence[Claim], checks: Sequence[ClaimCheck]) -> tuple[ClaimCheck, ...]:

@@ -12,7 +12,8 @@ import os
 import threading
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from typing import Any, Generic, TypeVar
+from functools import cache
+from typing import Any, TypeVar
 
 from masis.errors import StepError
 
@@ -51,7 +52,7 @@ def run_concurrently(tasks: Sequence[Callable[[], T]]) -> list[T | StepError]:
 
     if len(tasks) < 2:
         return [guarded(task) for task in tasks]
-    others = [_pool().submit(contextvars.copy_context().run, guarded, task) for task in tasks[1:]]
+    others = [_calls.submit(contextvars.copy_context().run, guarded, task) for task in tasks[1:]]
     first = guarded(tasks[0])
     return [first, *(settled(future) for future in others)]
 
@@ -68,63 +69,25 @@ def settled(future: Future[T]) -> T:
     return future.result()
 
 
-class _Shared(Generic[T]):
-    """What all runs of the process share: made on first use, once, however many threads ask for it at that moment.
-
-    ``functools.cache`` calls its function again for each thread that asks before the first result is there. Of two
-    event loops the first would go on with what was begun on it, and its work could wait for nothing of the second.
-    """
-
-    def __init__(self, make: Callable[[], T]) -> None:
-        self._make = make
-        self._made: T | None = None
-        self._lock = threading.Lock()
-
-    def __call__(self) -> T:
-        """Return it, made by whoever asks first."""
-        if self._made is None:
-            with self._lock:
-                if self._made is None:
-                    self._made = self._make()
-        return self._made
-
-    def forget(self) -> None:
-        """Make it again at the next use; with a new lock, since a fork may have copied one that stays locked."""
-        self._made = None
-        self._lock = threading.Lock()
-
-
-def _new_pool() -> ThreadPoolExecutor:
-    """Return the threads that calls run on side by side: starting one costs more than writing a prompt.
-
-    There are more of them than any limit of calls, and no task starts another, so none waits for a thread in vain.
-    """
-    return ThreadPoolExecutor(MOST_THREADS, thread_name_prefix="calls")
-
-
-_pool = _Shared(_new_pool)
-
-
-def _new_loop() -> asyncio.AbstractEventLoop:
+@cache
+def _loop() -> asyncio.AbstractEventLoop:
     """Return a running event loop, on a thread of its own."""
     loop = asyncio.new_event_loop()
     threading.Thread(target=loop.run_forever, name="event loop", daemon=True).start()
     return loop
 
 
-_loop = _Shared(_new_loop)
-
-
 def awaited(coroutine: Coroutine[Any, Any, T]) -> T:
     """Wait for a coroutine, which runs on the shared event loop; return what it does, or raise it."""
-    return settled(asyncio.run_coroutine_threadsafe(coroutine, _loop()))
+    # Several threads may ask before there is a loop. Of two, the first would go on with what was begun on it, and its
+    # work could wait for nothing of the second.
+    with _asking:
+        loop = _loop()
+    return settled(asyncio.run_coroutine_threadsafe(coroutine, loop))
 
 
 AUDITS_THAT_WAIT = 64
 """Audits that wait for models at the same time where callers await them; further ones wait for their turn."""
-
-_waiting = _Shared(lambda: ThreadPoolExecutor(AUDITS_THAT_WAIT, thread_name_prefix="audit"))
-_computing = _Shared(lambda: ThreadPoolExecutor((os.cpu_count() or 1) + 4, thread_name_prefix="audit"))
 
 
 def start_audit(work: Callable[[], T], *, waits: bool) -> Future[T]:
@@ -132,13 +95,25 @@ def start_audit(work: Callable[[], T], *, waits: bool) -> Future[T]:
 
     One that does not wait for models computes: more of them at once than there are cores would not be faster.
     """
-    return (_waiting() if waits else _computing()).submit(contextvars.copy_context().run, work)
+    return (_waiting if waits else _computing).submit(contextvars.copy_context().run, work)
 
 
-def _forget() -> None:
-    """Let a forked child begin anew: it inherits no threads."""
-    for shared in (_pool, _loop, _waiting, _computing):
-        shared.forget()
+_asking: threading.Lock
+_calls: ThreadPoolExecutor
+_waiting: ThreadPoolExecutor
+_computing: ThreadPoolExecutor
 
 
-os.register_at_fork(after_in_child=_forget)
+def _begin() -> None:
+    """Make what all runs of the process share; anew in a forked child, which inherits no threads."""
+    global _asking, _calls, _waiting, _computing
+    _asking = threading.Lock()
+    _loop.cache_clear()
+    # More than any limit of calls; and no call starts another, so that none waits for a thread in vain.
+    _calls = ThreadPoolExecutor(MOST_THREADS, thread_name_prefix="calls")
+    _waiting = ThreadPoolExecutor(AUDITS_THAT_WAIT, thread_name_prefix="audit")
+    _computing = ThreadPoolExecutor((os.cpu_count() or 1) + 4, thread_name_prefix="audit")
+
+
+_begin()
+os.register_at_fork(after_in_child=_begin)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from masis.audit.claims import Checked, RunsLocally, Verifier, check_answer, one_check_each
+from masis.audit.claims import Checked, Verifier, check_answer, one_check_each
 from masis.schema.audit import CitationAudit, Claim, ClaimCheck, Escalation, JudgedBy
 from masis.schema.case import ClaimVerdict, Evidence
 from masis.schema.run import LocalModel
@@ -34,12 +34,6 @@ Spare = Callable[[str, str, Sequence[Evidence], int, int, bool], Spared]
 """Question, answer, evidence, number of claims, for how many the second was asked, whether completeness was wanted."""
 
 
-def _nothing_spared(
-    query: str, answer: str, evidence: Sequence[Evidence], claims: int, asked: int, completeness: bool
-) -> Spared:
-    return Spared()
-
-
 @dataclass(frozen=True)
 class EscalatingVerifier:
     """The first verifier for every claim, the second for those it left unsettled.
@@ -51,12 +45,18 @@ class EscalatingVerifier:
     first: Verifier
     second: Any
     names: tuple[str, str]
-    spare: Spare = _nothing_spared
+    spare: Spare = lambda *asked: Spared()
 
     @property
     def judged_by(self) -> JudgedBy:
         """The second, with its version: the first's is that of the offline weights."""
         found: JudgedBy = self.second.judged_by
+        return found
+
+    @property
+    def local_model(self) -> LocalModel | None:
+        """What a run records of the second, where that is a model file on this machine."""
+        found: LocalModel | None = getattr(self.second, "local_model", None)
         return found
 
     @property
@@ -120,14 +120,3 @@ class EscalatingVerifier:
         asked = [claims[at] for at in open_at]
         decided = dict(zip(open_at, one_check_each(asked, self.second.verify(asked, evidence)), strict=True))
         return tuple(decided.get(at, check) for at, check in enumerate(checks)), len(open_at)
-
-
-@dataclass(frozen=True)
-class LocalEscalation(EscalatingVerifier):
-    """The same, where the second is a model file on this machine, which runs record."""
-
-    @property
-    def local_model(self) -> LocalModel:
-        """What a run records of the second's file."""
-        assert isinstance(self.second, RunsLocally)
-        return self.second.local_model

@@ -20,7 +20,7 @@ import re
 import tomllib
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from importlib import resources
 from typing import Any, NamedTuple
@@ -32,8 +32,6 @@ from masis.schema.wording import shortened
 
 QUOTE_MOST = 300
 """Characters of an instruction that a record or a page repeats."""
-
-
 AROUND = 160
 """Characters on both sides of a cue in which patterns are tried; the longest spans of the patterns are shorter."""
 
@@ -86,25 +84,26 @@ def uncertified(checks: Sequence[ClaimCheck], answer: str, evidence: Sequence[Ev
     by_chunk = {chunk.id: found for chunk in evidence if (found := find_instructions(chunk.text))}
     if not orders and not by_chunk:
         return tuple(checks)
-    return tuple(_uncertified(check, orders, by_chunk) for check in checks)
+    return tuple(
+        withheld(check, "instruction", REASON) if _ordered(check, orders, by_chunk) else check for check in checks
+    )
 
 
-def _uncertified(
-    check: ClaimCheck, orders: Sequence[Instruction], by_chunk: Mapping[str, Sequence[Instruction]]
-) -> ClaimCheck:
+def _ordered(check: ClaimCheck, orders: Sequence[Instruction], by_chunk: Mapping[str, Sequence[Instruction]]) -> bool:
+    """Return whether a confirmed claim is an instruction itself, or nothing but instructions confirms it."""
     if check.verdict not in ("supported", "partial"):
-        return check
+        return False
     start, end = check.claim.start, check.claim.end
-    is_order = start is not None and end is not None and any(o.start < end and start < o.end for o in orders)
-    quotes = [
-        quote
+    if start is not None and end is not None and any(o.start < end and start < o.end for o in orders):
+        return True
+    if not any(source in by_chunk for source in check.sources):
+        return False
+    if not check.quotes:
+        return all(source in by_chunk for source in check.sources)
+    return all(
+        any(o.start < quote.end and quote.start < o.end for o in by_chunk.get(quote.evidence_id, ()))
         for quote in check.quotes
-        if not any(o.start < quote.end and quote.start < o.end for o in by_chunk.get(quote.evidence_id, ()))
-    ]
-    named = any(source not in by_chunk for source in check.sources)
-    if not is_order and (quotes or (named and not check.quotes) or not any(s in by_chunk for s in check.sources)):
-        return check
-    return withheld(check, "instruction", REASON)
+    )
 
 
 class _Family(NamedTuple):
@@ -141,7 +140,8 @@ def find_instructions(text: str) -> tuple[Instruction, ...]:
             iteration.
 
     """
-    found: list[Instruction] = [*_invisible(text)]
+    # Letters of the block of tags are shown nowhere; only flags of regions have a use for them.
+    found = [Instruction(*run.span(), "hidden") for run in _TAGS.finditer(text)]
     for reading in _readings(text):
         found += _matches(reading, text)
     found += _encoded(text)
@@ -168,8 +168,17 @@ class _Reading(NamedTuple):
     text: str
     places: Sequence[int]
 
-    def span(self, start: int, end: int) -> tuple[int, int]:
-        return self.places[start], self.places[end - 1] + 1
+    def replaced(self, pattern: re.Pattern[str], meaning: Callable[[re.Match[str]], str]) -> _Reading:
+        """Return the text with what each match means in its place, all of which stands where the match begins."""
+        pieces: list[str] = []
+        places: list[int] = []
+        at = 0
+        for found in pattern.finditer(self.text):
+            means = meaning(found)
+            pieces += self.text[at : found.start()], means
+            places += [*self.places[at : found.start()], *[self.places[found.start()]] * len(means)]
+            at = found.end()
+        return _Reading("".join([*pieces, self.text[at:]]), [*places, *self.places[at:]])
 
 
 _INVISIBLE = re.compile(
@@ -187,8 +196,6 @@ _LEET = str.maketrans("013457@$", "oieastas")
 _LEET_WORD = re.compile(r"(?<![\w@$])(?=[013457@$]{0,40}[a-z])(?=[a-z]{0,40}[013457@$])[a-z013457@$]{3,40}(?![\w@$])")
 _SPACED = re.compile(r"(?<![\w])[a-z](?:([ ._*-])[a-z])(?:\1[a-z]){3,}(?![\w])")
 _BLANKS = re.compile(r"[^\S\n]+")
-
-
 _ESCAPED = re.compile(
     r"""(?P<entity>&(?:\#\d{1,7}|\#[xX][0-9a-fA-F]{1,6}|[a-zA-Z]{2,8});)
       | (?P<code>\\(?:u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2})) | (?P<percent>%[2-7][0-9a-fA-F])
@@ -204,39 +211,26 @@ _BACKWARDS = re.compile(
 def _readings(text: str) -> Iterator[_Reading]:
     plain = _plain(text)
     yield plain
-    if (written_out := _unescaped(text)) is not None:
+    written_out = _Reading(text, range(len(text))).replaced(_ESCAPED, _unescaped)
+    if written_out.text != text:
         read = _plain(written_out.text)
         yield _Reading(read.text, [written_out.places[at] for at in read.places])
     if len(_BACKWARDS.findall(plain.text)) > 1:
         yield _Reading(plain.text[::-1], plain.places[::-1])
     if len(_LEET_WORD.findall(plain.text)) > 1:
         yield _Reading(_LEET_WORD.sub(lambda word: word.group().translate(_LEET), plain.text), plain.places)
-    if _SPACED.search(plain.text):
-        yield _closed_up(plain)
+    if apart := {at for run in _SPACED.finditer(plain.text) for at in range(run.start() + 1, run.end(), 2)}:
+        letters = [at for at in range(len(plain.text)) if at not in apart]  # i g n o r e
+        yield _Reading("".join(plain.text[at] for at in letters), [plain.places[at] for at in letters])
     if "\u202e" in text:
         yield _Reading(plain.text[::-1], plain.places[::-1])
 
 
-def _unescaped(text: str) -> _Reading | None:
-    """Return the text with HTML entities and ``%49`` as the characters they stand for, without tags inside of words:
-    what a browser or a parser hands to the next reader. None where there is nothing of it.
-    """
-    pieces: list[str] = []
-    places: list[int] = []
-    at = 0
-    for found in _ESCAPED.finditer(text):
-        sign = found.group()
-        means = html.unescape(sign) if found["entity"] else ""
-        if found["code"] or found["percent"]:
-            means = chr(int(sign.lstrip("\\%ux"), 16))
-        if means == sign:
-            continue
-        pieces += text[at : found.start()], means
-        places += [*range(at, found.start()), *[found.start()] * len(means)]
-        at = found.end()
-    if not at:
-        return None
-    return _Reading("".join([*pieces, text[at:]]), [*places, *range(at, len(text))])
+def _unescaped(found: re.Match[str]) -> str:
+    """Return what a browser or a parser hands to the next reader: a character for ``%49``, nothing for a tag."""
+    if found["code"] or found["percent"]:
+        return chr(int(found.group().lstrip("\\%ux"), 16))
+    return html.unescape(found.group()) if found["entity"] else ""
 
 
 def _plain(text: str) -> _Reading:
@@ -260,50 +254,15 @@ def _plain(text: str) -> _Reading:
         low, places = "".join(characters), origin
         if _FOREIGN.search(low) and _LATIN.search(low):
             low = _WORD.sub(_latinised, low)
-    return _single_blanks(_Reading(low, places))
+    if not _BLANKS.search(low) or ("  " not in low and "\t" not in low and low.isascii()):
+        return _Reading(low, places)
+    return _Reading(low, places).replaced(_BLANKS, lambda blank: " ")
 
 
 def _latinised(word: re.Match[str]) -> str:
     """Return a word of two alphabets in one: ``ign\u043ere`` with a Cyrillic o is written to be overlooked."""
     text = word.group()
     return text.translate(_LOOKALIKES) if _LATIN.search(text) and _FOREIGN.search(text) else text
-
-
-def _single_blanks(reading: _Reading) -> _Reading:
-    text = reading.text
-    if not _BLANKS.search(text) or ("  " not in text and "\t" not in text and text.isascii()):
-        return reading
-    pieces: list[str] = []
-    places: list[int] = []
-    at = 0
-    for blank in _BLANKS.finditer(text):
-        pieces.append(text[at : blank.start()])
-        pieces.append(" ")
-        places += reading.places[at : blank.start() + 1]
-        at = blank.end()
-    pieces.append(text[at:])
-    places += reading.places[at:]
-    return _Reading("".join(pieces), places)
-
-
-def _closed_up(reading: _Reading) -> _Reading:
-    """Return the text with words closed up whose letters were set apart: ``i g n o r e``."""
-    kept: list[int] = []
-    at = 0
-    for run in _SPACED.finditer(reading.text):
-        kept += range(at, run.start())
-        kept += range(run.start(), run.end(), 2)
-        at = run.end()
-    kept += range(at, len(reading.text))
-    return _Reading("".join(reading.text[i] for i in kept), [reading.places[i] for i in kept])
-
-
-def _invisible(text: str) -> Iterator[Instruction]:
-    """Letters of the block of tags are shown nowhere; only flags of regions have a use for them."""
-    if text.isascii():
-        return
-    for run in _TAGS.finditer(text):
-        yield Instruction(run.start(), run.end(), "hidden")
 
 
 # Matching, and what is only quoted.
@@ -331,10 +290,8 @@ def _matches(reading: _Reading, text: str) -> Iterator[Instruction]:
                         quotes = [quote.span() for quote in _QUOTED.finditer(reading.text)]
                     start = _begin(match)
                     if start < match.end() and not _mentioned(reading.text, start, match.end(), quotes):
-                        first, last = sorted(
-                            (reading.span(start, start + 1), reading.span(match.end() - 1, match.end()))
-                        )
-                        yield Instruction(first[0], last[1], family.kind)
+                        first, last = sorted((reading.places[start], reading.places[match.end() - 1]))
+                        yield Instruction(first, last + 1, family.kind)
 
 
 def _windows(cue: re.Pattern[str], text: str) -> Iterator[tuple[int, int]]:
@@ -377,8 +334,6 @@ _BASE64 = re.compile(
 _HEX = re.compile(r"(?<!\w)(?:[0-9a-fA-F]{2}){16,800}(?!\w)")
 _ROT13 = re.compile(r"\brot ?-?13\b|\b(?:vtaber|qvfertneq|vafgehpgvbaf?|cerivbhf|sbetrg|bireevqr)\b", re.IGNORECASE)
 """The word, or one that orders begin with, in that code."""
-
-
 _RUN = re.compile(r"[A-Za-z0-9+/]{22}")
 
 
@@ -387,19 +342,17 @@ def _encoded(text: str) -> Iterator[Instruction]:
         yield Instruction(0, len(text), "encoded")
     if not _RUN.search(text):
         return
-    for found in _BASE64.finditer(text):
-        if _instructs(_from_base64(found.group())):
-            yield Instruction(found.start(), found.end(), "encoded")
-    for found in _HEX.finditer(text):
-        if _instructs(bytes.fromhex(found.group()).decode("utf-8", errors="replace")):
-            yield Instruction(found.start(), found.end(), "encoded")
+    for pattern, decoded in ((_BASE64, _from_base64), (_HEX, bytes.fromhex)):
+        for found in pattern.finditer(text):
+            if _instructs(decoded(found.group()).decode("utf-8", errors="replace")):
+                yield Instruction(found.start(), found.end(), "encoded")
 
 
-def _from_base64(text: str) -> str:
+def _from_base64(text: str) -> bytes:
     try:
-        return base64.b64decode(text + "=" * (-len(text) % 4), validate=True).decode("utf-8", errors="replace")
+        return base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
     except binascii.Error:
-        return ""
+        return b""
 
 
 def _instructs(decoded: str) -> bool:

@@ -9,42 +9,27 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 from itertools import count
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 from masis.audit.claims import passes, severity
 from masis.audit.critique import Objection
 from masis.audit.instructions import find_instructions, shown
 from masis.audit.quotes import Located, located
-from masis.schema.audit import Citation, CitationAudit, ClaimCheck, Issue, IssueSource, IssueType, MissingPoint
-from masis.schema.case import Evidence, Severity
+from masis.schema.audit import CitationAudit, ClaimCheck, Issue, IssueSource, IssueType, MissingPoint
+from masis.schema.case import ClaimVerdict, Evidence, Severity
 from masis.schema.wording import shortened
 from masis.settings import Settings
 
 CRITIC_LOOP_TYPE: dict[IssueType, str] = {
-    "logical": "logical",
-    "factual": "factual",
-    "safety": "safety",
-    "ambiguity": "ambiguity",
-    "missing_info": "missing_info",
-    "incomplete_reasoning": "incomplete_reasoning",
-    "hallucination": "factual",
-    "unsupported": "factual",
+    **{name: name for name in get_args(IssueType)},
+    **dict.fromkeys(("hallucination", "unsupported", "contradiction", "outdated"), "factual"),
     "incomplete": "missing_info",
-    "contradiction": "factual",
-    "outdated": "factual",
 }
 DRAFT_CRITIQUE_TYPE: dict[IssueType, str] = {
-    "hallucination": "hallucination",
-    "unsupported": "unsupported",
-    "incomplete": "incomplete",
-    "contradiction": "contradiction",
-    "outdated": "outdated",
+    **{name: name for name in get_args(IssueType)},
     "logical": "contradiction",
-    "factual": "unsupported",
-    "safety": "unsupported",
-    "ambiguity": "incomplete",
-    "missing_info": "incomplete",
-    "incomplete_reasoning": "incomplete",
+    **dict.fromkeys(("factual", "safety"), "unsupported"),
+    **dict.fromkeys(("ambiguity", "missing_info", "incomplete_reasoning"), "incomplete"),
 }
 DRAFT_CRITIQUE_SEVERITY: dict[Severity, str] = {"critical": "high", "high": "high", "medium": "medium", "low": "low"}
 
@@ -140,7 +125,11 @@ def _from_instructions(answer: str, evidence: Sequence[Evidence]) -> Iterable[Is
 
 
 def _from_citations(audit: CitationAudit, evidence: Sequence[Evidence]) -> Iterable[Issue]:
-    places = _PLACES if _may_count_places(audit, len(evidence)) else ""
+    # An answer that names no evidence by its id may number the chunks in their order.
+    invalid = [citation.status == "invalid" for citation in audit.citations]
+    names = {citation.reference for citation in audit.citations}
+    counts = all(name.isdecimal() and len(name) < 4 and 1 <= int(name) <= len(evidence) for name in names)
+    places = _PLACES if counts and all(invalid) else ""
     for citation in audit.citations:
         if citation.status == "invalid":
             yield _issue(
@@ -151,7 +140,10 @@ def _from_citations(audit: CitationAudit, evidence: Sequence[Evidence]) -> Itera
                 f"The reference {citation.reference!r} names no evidence of this case.",
                 "No chunk has this id, neither to the letter nor by number or position.",
                 f"Cite the chunk that says this, or drop the sentence.{places}",
-                place=_marker_of(citation),
+                # what it covers where it was given beside the answer and has no marker
+                place=Located(citation.marker_start, citation.marker_end)
+                if citation.marker_start < citation.marker_end
+                else Located(citation.start, citation.end),
                 quote=citation.text,
             )
     yield from _from_quotes(audit)
@@ -174,20 +166,6 @@ _PLACES = (
     " All references here are numbers that fit the count of chunks, though the chunks have ids of their own: where [1] "
     'means the first chunk, read the cases with --map evidence.id= (in Python map={"evidence.id": None}).'
 )
-
-
-def _may_count_places(audit: CitationAudit, chunks: int) -> bool:
-    """Return whether an answer that names no evidence by its id may number the chunks in their order."""
-    names = {citation.reference for citation in audit.citations}
-    counted = all(name.isdecimal() and len(name) < 4 and 1 <= int(name) <= chunks for name in names)
-    return counted and all(citation.status == "invalid" for citation in audit.citations)
-
-
-def _marker_of(citation: Citation) -> Located:
-    """The marker of a reference; what it covers where it was given beside the answer and has no marker."""
-    if citation.marker_start == citation.marker_end:
-        return Located(citation.start, citation.end)
-    return Located(citation.marker_start, citation.marker_end)
 
 
 _QUOTES: dict[str, tuple[IssueType, str, Severity, str, str]] = {
@@ -271,24 +249,22 @@ def _from_revision(dropped: Sequence[ClaimCheck], settings: Settings) -> Iterabl
         )
 
 
+_UNVERIFIED: dict[ClaimVerdict, tuple[IssueType, str, str]] = {
+    "contradicted": ("contradiction", "contradicted_claim", "The evidence contradicts"),
+    "unverifiable": ("missing_info", "unverifiable_claim", "Not confirmed"),
+    "partial": ("unsupported", "partly_supported_claim", "Supported only in part"),
+    "unscored": ("unsupported", "unscored_claim", "Claim not supported by sources"),
+    "unsupported": ("unsupported", "unsupported_claim", "Claim not supported by sources"),
+}
+"""By verdict: type, rule, and how the description begins."""
+
+
 def _unverified(check: ClaimCheck, grade: Severity) -> Issue:
-    contradicted, undecided = check.verdict == "contradicted", check.verdict == "unverifiable"
-    type_: IssueType = "contradiction" if contradicted else "missing_info" if undecided else "unsupported"
-    opening = {
-        "contradicted": "The evidence contradicts",
-        "unverifiable": "Not confirmed",
-        "partial": "Supported only in part",
-    }.get(check.verdict, "Claim not supported by sources")
+    type_, rule, opening = _UNVERIFIED[check.verdict]
     nothing = {
         "unverifiable": "The checks could not decide this.",
         "partial": "The evidence supports part of this claim, not all of it.",
     }.get(check.verdict, "No evidence supports this claim.")
-    rule = {
-        "contradicted": "contradicted_claim",
-        "partial": "partly_supported_claim",
-        "unverifiable": "unverifiable_claim",
-        "unscored": "unscored_claim",
-    }.get(check.verdict, "unsupported_claim")
     return _issue(
         "claims",
         type_,

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any
 
+from masis.audit.assertions import plain_claim
 from masis.audit.claims import Checked, Verifier, one_check_each, withheld
 from masis.audit.quotes import located
 from masis.schema.audit import CitationAudit, Claim, ClaimCheck, JudgedBy
@@ -111,9 +112,7 @@ def _identifier() -> Any:
 
 def within_languages(verifier: Any) -> Any:
     """Return the verifier, held to the languages it names; itself where it names none."""
-    if getattr(verifier, "languages", None) is None:
-        return verifier
-    return LocalWithinLanguages(verifier) if hasattr(verifier, "local_model") else WithinLanguages(verifier)
+    return verifier if getattr(verifier, "languages", None) is None else WithinLanguages(verifier)
 
 
 def innermost(verifier: Any) -> Any:
@@ -126,6 +125,18 @@ class WithinLanguages:
     """A verifier whose verdicts stand only where claim and evidence are in languages that it supports."""
 
     verifier: Any
+
+    @property
+    def judged_by(self) -> JudgedBy:
+        """The verifier, where it is a model, with the version of its rules."""
+        found: JudgedBy = self.verifier.judged_by
+        return found
+
+    @property
+    def local_model(self) -> LocalModel | None:
+        """What a run records of the verifier, where that is a model file on this machine."""
+        found: LocalModel | None = getattr(self.verifier, "local_model", None)
+        return found
 
     @property
     def languages(self) -> frozenset[str]:
@@ -156,7 +167,7 @@ class WithinLanguages:
     ) -> tuple[ClaimCheck, ...]:
         texts = [chunk for chunk in evidence if chunk.text.strip()]
         foreign = {chunk.id: code for chunk in texts if (code := self._foreign(chunk.text))}
-        whole = self._foreign(" ".join(_plain(claim) for claim in claims))
+        whole = self._foreign(" ".join(plain_claim(claim) for claim in claims))
         return tuple(self._one(check, whole, foreign, texts) for check in checks)
 
     def _foreign(self, text: str) -> str | None:
@@ -169,7 +180,7 @@ class WithinLanguages:
     ) -> ClaimCheck:
         if check.verdict == "unscored" or not texts:
             return check
-        plain = _plain(check.claim)
+        plain = plain_claim(check.claim)
         own = detect_language(plain)
         code = (whole if own is None else None if own in self.languages else own) or self._of_evidence(
             check, foreign, texts
@@ -178,7 +189,9 @@ class WithinLanguages:
             return check
         if check.verdict == "supported" and any(located(plain.rstrip(" .!?。！？"), chunk.text) for chunk in texts):
             return check
-        return self._abstained(check, code)
+        supported = " and ".join(sorted(language_name(each) for each in self.languages))
+        reason = f"Claim or evidence is in {language_name(code)}; this verifier supports {supported}."
+        return withheld(check, "language", reason)
 
     def _of_evidence(self, check: ClaimCheck, foreign: dict[str, str], texts: Sequence[Evidence]) -> str | None:
         """Return the language of evidence that could not be read and might change the verdict."""
@@ -188,33 +201,3 @@ class WithinLanguages:
         if len(foreign) == len(texts) or check.verdict in ("unsupported", "partial", "unverifiable"):
             return first
         return first if check.sources and all(source in foreign for source in check.sources) else None
-
-    def _abstained(self, check: ClaimCheck, code: str) -> ClaimCheck:
-        supported = " and ".join(sorted(language_name(each) for each in self.languages))
-        reason = f"Claim or evidence is in {language_name(code)}; this verifier supports {supported}."
-        return withheld(check, "language", reason)
-
-
-@dataclass(frozen=True)
-class LocalWithinLanguages(WithinLanguages):
-    """The same around a model file on this machine, which runs record."""
-
-    @property
-    def judged_by(self) -> JudgedBy:
-        """The model with the version of its rules."""
-        found: JudgedBy = self.verifier.judged_by
-        return found
-
-    @property
-    def local_model(self) -> LocalModel:
-        """What a run records of the model's file."""
-        found: LocalModel = self.verifier.local_model
-        return found
-
-
-def _plain(claim: Claim) -> str:
-    """Return a claim's text without its markers."""
-    text = claim.text
-    for start, end in sorted(claim.markers, reverse=True):
-        text = f"{text[:start].rstrip()}{text[end:]}"
-    return text.strip()

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
+from masis.audit.assertions import plain_claim
 from masis.audit.context import AuditContext
 from masis.audit.quotes import located
 from masis.schema.audit import ClaimCheck, Critique, Issue, Revision
@@ -56,10 +57,10 @@ def dropped(earlier: Sequence[Iteration], answer: str) -> tuple[ClaimCheck, ...]
     """The claims of earlier iterations that this answer should still make and does not, each once."""
     said = frozenset(content_keys(answer))
     lost = {
-        _plain(check): check
+        plain_claim(check.claim): check
         for iteration in earlier
         for check in _to_keep(iteration)
-        if not _kept(_plain(check), answer, said)
+        if not _kept(plain_claim(check.claim), answer, said)
     }
     return tuple(lost.values())
 
@@ -105,11 +106,11 @@ def _keeps_citations(check: ClaimCheck, revised: Iteration) -> bool:
     wanted = _supporting(check)
     if not wanted:
         return True
-    claim = _plain(check)
+    claim = plain_claim(check.claim)
     keys = frozenset(content_keys(claim))
     cited: set[str] = set()
     for other in revised.claims:
-        own = _plain(other)
+        own = plain_claim(other.claim)
         if claim in own or len(keys & frozenset(content_keys(own))) >= KEPT_FROM * len(keys):
             cited.update(other.claim.cited)
     return wanted <= cited
@@ -121,14 +122,6 @@ def _supporting(check: ClaimCheck) -> frozenset[str]:
         return frozenset(check.claim.cited)
     right = ("supports", "partly_supports", "unchecked")
     return frozenset(reference.evidence_id for reference in check.references if reference.finding in right)
-
-
-def _plain(check: ClaimCheck) -> str:
-    """The claim without its markers."""
-    text = check.claim.text
-    for start, end in sorted(check.claim.markers, reverse=True):
-        text = f"{text[:start].rstrip()}{text[end:]}"
-    return text.strip()
 
 
 def _touched(check: ClaimCheck, issues: Sequence[Issue]) -> bool:

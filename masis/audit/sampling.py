@@ -27,7 +27,6 @@ from masis.schema.base import Unscored
 CRITIC_SCORES = ("confidence", "overall_quality_score", "critique_confidence")
 
 J = TypeVar("J", CritiqueJudgement, EvaluationJudgement)
-T = TypeVar("T")
 
 
 class Sample(NamedTuple):
@@ -39,18 +38,6 @@ class Sample(NamedTuple):
 
 SAMPLE: ContextVar[Sample] = ContextVar("sample", default=Sample())  # noqa: B039 (frozen)
 """Of the question that is being asked: what tells the recorded replies to it apart."""
-
-
-def _samples(judge: Callable[[], T], times: int) -> list[Callable[[], T]]:
-    return [partial(_as_sample, Sample(number, times), judge) for number in range(1, times + 1)]
-
-
-def _as_sample(sample: Sample, judge: Callable[[], T]) -> T:
-    before = SAMPLE.set(sample)
-    try:
-        return judge()
-    finally:
-        SAMPLE.reset(before)
 
 
 class SampledCritic(NamedTuple):
@@ -66,10 +53,24 @@ class SampledCritic(NamedTuple):
 
     def critique(self, context: AuditContext) -> CritiqueJudgement | Unscored:
         """The mean of the samples; objections of all of them, each once."""
-        found, failed = _scored(run_concurrently(_samples(lambda: self.critic.critique(context), self.times)))
+        found, failed = _asked(partial(self.critic.critique, context), self.times)
         if not found:
             return failed[0]
-        return _merged_critique(found, failed)
+        nearest = _nearest_to_mean("overall_quality_score", found)
+        votes = sum(judgement.hallucination_detected for judgement in found)
+        means: dict[str, Any] = {name: _mean(name, found) for name in CRITIC_SCORES}
+        return nearest._replace(
+            **means,
+            hallucination_detected=2 * votes >= len(found),
+            needs_retry=2 * sum(judgement.needs_retry for judgement in found) >= len(found),
+            objections=_each_once([objection for judgement in (nearest, *found) for objection in judgement.objections]),
+            unsupported_claims=_all(found, "unsupported_claims"),
+            logical_gaps=_all(found, "logical_gaps"),
+            conflicting_evidence=_all(found, "conflicting_evidence"),
+            samples={name: _values(name, found) for name in CRITIC_SCORES},
+            hallucination_votes=(votes, len(found)),
+            notes=(*nearest.notes, *_failures(failed, self.times)),
+        )
 
 
 class SampledEvaluator(NamedTuple):
@@ -85,31 +86,34 @@ class SampledEvaluator(NamedTuple):
 
     def evaluate(self, context: AuditContext, critique: Critique) -> EvaluationJudgement | Unscored:
         """The mean of the samples, score by score."""
-        found, failed = _scored(
-            run_concurrently(_samples(lambda: self.evaluator.evaluate(context, critique), self.times))
-        )
+        found, failed = _asked(partial(self.evaluator.evaluate, context, critique), self.times)
         if not found:
             return failed[0]
-        suggestions = dict.fromkeys(text for judgement in found for text in judgement.improvement_suggestions)
-        means: dict[str, Any] = {
-            name: _mean(name, [getattr(judgement, name) for judgement in found]) for name in DIMENSIONS
-        }
+        means: dict[str, Any] = {name: _mean(name, found) for name in (*DIMENSIONS, "overall_score")}
         return found[0]._replace(
             **means,
-            overall_score=_mean("overall_score", [judgement.overall_score for judgement in found]),
-            improvement_suggestions=tuple(suggestions),
+            improvement_suggestions=_all(found, "improvement_suggestions"),
             measurements={name: _nearest_to_mean(name, found).measurements.get(name, ()) for name in DIMENSIONS},
-            samples={name: _values(name, [getattr(j, name) for j in found]) for name in DIMENSIONS},
-            notes=_failures(failed, len(found) + len(failed)),
+            samples={name: _values(name, found) for name in DIMENSIONS},
+            notes=_failures(failed, self.times),
         )
 
 
-def _scored(outcomes: Sequence[J | Unscored | StepError]) -> tuple[list[J], list[Unscored]]:
+def _asked(judge: Callable[[], J | Unscored], times: int) -> tuple[list[J], list[Unscored]]:
+    """Ask a judge so many times side by side; return its judgements, and why the other samples gave none."""
+
+    def ask(number: int) -> J | Unscored:
+        before = SAMPLE.set(Sample(number, times))
+        try:
+            return judge()
+        finally:
+            SAMPLE.reset(before)
+
     found: list[J] = []
     failed: list[Unscored] = []
-    for outcome in outcomes:
+    for outcome in run_concurrently([partial(ask, number) for number in range(1, times + 1)]):
         if isinstance(outcome, StepError):
-            failed.append(Unscored(reason=str(outcome), code=outcome.code, raw=outcome.raw))
+            failed.append(Unscored.of(outcome))
         elif isinstance(outcome, Unscored):
             failed.append(outcome)
         else:
@@ -117,27 +121,9 @@ def _scored(outcomes: Sequence[J | Unscored | StepError]) -> tuple[list[J], list
     return found, failed
 
 
-def _merged_critique(found: Sequence[CritiqueJudgement], failed: Sequence[Unscored]) -> CritiqueJudgement:
-    nearest = _nearest_to_mean("overall_quality_score", found)
-    votes = sum(judgement.hallucination_detected for judgement in found)
-    means: dict[str, Any] = {name: _mean(name, [getattr(given, name) for given in found]) for name in CRITIC_SCORES}
-    return nearest._replace(
-        **means,
-        hallucination_detected=2 * votes >= len(found),
-        needs_retry=2 * sum(judgement.needs_retry for judgement in found) >= len(found),
-        objections=_each_once([objection for judgement in (nearest, *found) for objection in judgement.objections]),
-        unsupported_claims=_all(found, "unsupported_claims"),
-        logical_gaps=_all(found, "logical_gaps"),
-        conflicting_evidence=_all(found, "conflicting_evidence"),
-        samples={name: _values(name, [getattr(judgement, name) for judgement in found]) for name in CRITIC_SCORES},
-        hallucination_votes=(votes, len(found)),
-        notes=(*nearest.notes, *_failures(failed, len(found) + len(failed))),
-    )
-
-
 def _nearest_to_mean(name: str, found: Sequence[J]) -> J:
     """The sample whose words stand for all: the one with this score nearest to the mean, the first on a tie."""
-    values = _values(name, [getattr(judgement, name) for judgement in found])
+    values = _values(name, found)
     known = [value for value in values if value is not None]
     if not known:
         return found[0]
@@ -158,16 +144,16 @@ def _each_once(objections: Sequence[Objection]) -> tuple[Objection, ...]:
     return tuple(kept.values())
 
 
-def _all(found: Sequence[CritiqueJudgement], name: str) -> tuple[str, ...]:
+def _all(found: Sequence[J], name: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(text for judgement in found for text in getattr(judgement, name)))
 
 
-def _values(name: str, given: Sequence[object]) -> tuple[float | None, ...]:
-    return tuple(normalised(name, number).value for number in given)
+def _values(name: str, found: Sequence[J]) -> tuple[float | None, ...]:
+    return tuple(normalised(name, getattr(judgement, name)).value for judgement in found)
 
 
-def _mean(name: str, given: Sequence[object]) -> float | None:
-    known = [value for value in _values(name, given) if value is not None]
+def _mean(name: str, found: Sequence[J]) -> float | None:
+    known = [value for value in _values(name, found) if value is not None]
     return round(fmean(known), 12) if known else None  # so that thrice 0.8 is 0.8
 
 

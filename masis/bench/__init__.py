@@ -36,21 +36,12 @@ Positive = Callable[[BenchRow], bool]
 def run_bench(
     path: Path, *, half: Half = "report", bootstrap: int = 1000, seed: int = 20250101, runs: Path | None = None
 ) -> BenchReport:
-    """Measure the auditor and the baselines on a file (or on every `.jsonl` file of a folder together).
+    """Measure the auditor and two baselines on a file (or on every `.jsonl` file of a folder together).
 
-    Args:
-        path: A file of labelled rows, a file of runs, or a folder of `.jsonl` files.
-        half: The half of the groups to measure on: "report", "fit" or "all".
-        bootstrap: How many resamples of the groups the 95% intervals come from.
-        seed: Seeds the resampling; equal seeds give equal reports.
-        runs: Audits of these cases (`masis audit --out`), measured in place of offline audits made here.
-
-    Returns:
-        The metrics of the auditor and of two baselines, and what whole audits reach where there are any.
-
-    Raises:
-        InputError: The file is of no known set, or a row lacks what its set needs; it names file and line.
-
+    The file holds labelled rows, or runs, of which only what whole audits reach is measured. `runs` are audits of the
+    cases (`masis audit --out`), measured in place of offline audits made here. The 95% intervals come from `bootstrap`
+    resamples of the groups; equal seeds give equal reports. Raises InputError, naming file and line, where the file is
+    of no known set, or a row lacks what its set needs.
     """
     raw = list(_read(path))
     if raw and is_run(raw[0][2]):

@@ -9,6 +9,7 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from pydantic import ValidationError
@@ -292,30 +293,20 @@ def expertqa_rows(row: Row) -> Iterable[BenchRow]:
             )
 
 
-def demo_rows(row: Row) -> Iterable[BenchRow]:
-    """Yield the labelled claims of a demo case with all its evidence; anything but supported is positive."""
+def labelled_rows(row: Row) -> Iterable[BenchRow]:
+    """Yield the labelled claims of a case with all its evidence; anything but supported is positive.
+
+    The labels of our own cases are verdicts; others only say whether the evidence supports a claim.
+    """
     chunks = tuple((evidence["id"], evidence.get("text", "")) for evidence in row["evidence"])
     for number, claim in enumerate(row["labels"].get("claims", ())):
         yield BenchRow(
             id=f"{row['id']}#{number}",
-            claim=_demo_claim(row, claim["text"]),
+            claim=_labelled_claim(row, claim["text"]),
             evidence=chunks,
-            positive=claim["verdict"] != "supported",
+            positive=claim["verdict"] != "supported" if "verdict" in claim else not claim["supported"],
             keys=(row["id"],),
             planted=claim.get("planted"),
-        )
-
-
-def labelled_rows(row: Row) -> Iterable[BenchRow]:
-    """Yield the claims of a case whose labels only say whether the evidence supports each; false is positive."""
-    chunks = tuple((evidence["id"], evidence.get("text", "")) for evidence in row["evidence"])
-    for number, claim in enumerate(row["labels"]["claims"]):
-        yield BenchRow(
-            id=f"{row['id']}#{number}",
-            claim=_demo_claim(row, claim["text"]),
-            evidence=chunks,
-            positive=not claim["supported"],
-            keys=(row["id"],),
         )
 
 
@@ -330,7 +321,7 @@ def pair_rows(row: Row) -> Iterable[BenchRow]:
     )
 
 
-def _demo_claim(row: Row, text: str) -> str:
+def _labelled_claim(row: Row, text: str) -> str:
     # Markers come in many forms in our cases: the citation engine knows where they are.
     answer = row.get("answer") or ""
     start = answer.find(text)
@@ -354,17 +345,9 @@ def _has(*keys: str) -> Callable[[Row], bool]:
     return lambda row: all(key in row for key in keys)
 
 
-def _is_expertqa(row: Row) -> bool:
-    return _labelled(row, "cite_worthy")
-
-
 def _is_ours(row: Row) -> bool:
     labels = row.get("labels") or {}
     return "evidence" in row and isinstance(labels, Mapping) and ("clean" in labels or _labelled(row, "verdict"))
-
-
-def _is_labelled(row: Row) -> bool:
-    return _labelled(row, "supported")
 
 
 def _labelled(row: Row, key: str) -> bool:
@@ -382,8 +365,8 @@ TASKS: tuple[Task, ...] = (
     ),
     Task("WiCE", _has("claim", "evidence", "supporting_sentences", "label"), wice_rows, "not supported in full"),
     Task("SummEdits", _has("doc", "summary", "label"), summedits_rows, "not consistent with the document"),
-    Task("ExpertQA", _is_expertqa, expertqa_rows, "support less than complete"),
+    Task("ExpertQA", partial(_labelled, key="cite_worthy"), expertqa_rows, "support less than complete"),
     Task("Pairs", _has("premise", "hypothesis", "label"), pair_rows, "not entailed"),
-    Task("Demo gold", _is_ours, demo_rows, "not supported"),
-    Task("Labelled cases", _is_labelled, labelled_rows, "not supported"),
+    Task("Demo gold", _is_ours, labelled_rows, "not supported"),
+    Task("Labelled cases", partial(_labelled, key="supported"), labelled_rows, "not supported"),
 )

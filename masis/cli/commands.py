@@ -134,15 +134,15 @@ def command(
 
 def help_text(docstring: str) -> str:
     """Return a docstring as click takes it: examples, which are indented, stay as they are written."""
-    return "\n\n".join(_examples(part) or part for part in inspect.cleandoc(docstring).split("\n\n"))
-
-
-def _examples(part: str) -> str:
-    lines = part.splitlines()
-    if not all(line.startswith(("  ", "masis ")) for line in lines):
-        return ""
-    indent = "" if part.startswith(" ") else "  "  # lost where all of a docstring's lines have it
-    return "\n".join(["\b", *(f"{indent}{line}" for line in lines)])
+    parts = []
+    for part in inspect.cleandoc(docstring).split("\n\n"):
+        lines = part.splitlines()
+        if lines and all(line.startswith(("  ", "masis ")) for line in lines):
+            indent = "" if part.startswith(" ") else "  "  # lost where all of a docstring's lines have it
+            parts.append("\n".join(["\b", *(f"{indent}{line}" for line in lines)]))
+        else:
+            parts.append(part)
+    return "\n\n".join(parts)
 
 
 def _settings_of(annotation: Any, kind: type[click.Parameter]) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from masis.schema.wording import counted, shortened
 from masis.services import Workbench
 from masis.services.cases import CaseView
 from masis.services.desk import SHOWN, Desk
-from masis.services.records import CaseFilter, CaseSummary, QueueOrder
+from masis.services.records import CaseFilter, QueueOrder
 from masis.services.reviews import OTHER, reasons_for
 from masis.views.headline import headline
 from masis.views.log_entries import entry_number, entry_word
@@ -36,7 +36,7 @@ def _desk(
     by: str | None = option("Whose desk. Default: the name you are logged in with.", metavar="NAME"),
     workbench: Workbench = shared.WORKBENCH,
 ) -> Desk:
-    return Desk.on(workbench, shared.operator(by).name)
+    return Desk(workbench, reviewer=shared.operator(by).name)
 
 
 DESK = options(_desk)
@@ -63,13 +63,12 @@ def queue(
     rows = desk.queue(limit=limit, text=text, fields=fields, datasets=datasets, order=order)
     if not rows:
         say("No case waits for you. 'masis audit FILE' brings some in; 'masis log' shows what was decided.")
-    emit(list(rows), table(("case", "stands", "worst issue", "quality", "question"), map(_row, rows)))
-
-
-def _row(row: CaseSummary) -> tuple[str, ...]:
-    """Return a case as a line of the queue; what its audit found is empty where it is hidden."""
-    worst, quality = (row.headline or "").partition("\n")[0], "" if row.quality is None else score_text(row.quality)
-    return row.id, STANDING[row.standing].text, worst, quality, shortened(row.query, QUESTION_SHOWN)
+    cells = []
+    for row in rows:  # what an audit found is empty where it is hidden
+        worst = (row.headline or "").partition("\n")[0]
+        quality = "" if row.quality is None else score_text(row.quality)
+        cells.append((row.id, STANDING[row.standing].text, worst, quality, shortened(row.query, QUESTION_SHOWN)))
+    emit(list(rows), table(("case", "stands", "worst issue", "quality", "question"), cells))
 
 
 @command()
@@ -113,10 +112,9 @@ def _as_lines(view: CaseView) -> Iterator[str]:
     elif iteration is not None:
         yield from _found(iteration)
         for each in view.run.iterations[1:] if view.run else ():
-            quality = (
-                f"quality {score_text(each.quality_score)}, to decide about with --iteration {each.iteration_number}"
-            )
-            yield from ("", f"{answer_name(each.iteration_number).capitalize()}, suggested by the audit ({quality})")
+            name, quality = answer_name(each.iteration_number).capitalize(), score_text(each.quality_score)
+            how = f"to decide about with --iteration {each.iteration_number}"
+            yield from ("", f"{name}, suggested by the audit (quality {quality}, {how})")
             yield from (f"  {line}" for line in each.answer.splitlines())
     if view.history:
         yield from ("", "Log", *(f"  {_entry_line(entry)}" for entry in view.history))
@@ -232,14 +230,9 @@ def _decide_file(desk: Desk, file: Path, *, acknowledge: bool, dry_run: bool, em
     for each in desk.decide_all(rows, dry_run=dry_run):
         failed, made = failed + (each.entry is None), made + (each.entry is not None)
         word = "refused" if each.entry is None else "would be recorded" if dry_run else "recorded"
-        record = {
-            "line": each.line,
-            "case": each.case,
-            "verdict": each.verdict,
-            "result": word,
-            "entry": each.entry.id if each.entry and not dry_run else None,
-            "error": str(each.error) if each.error else None,
-        }
+        entry, error = each.entry.id if each.entry and not dry_run else None, str(each.error) if each.error else None
+        about = {"line": each.line, "case": each.case, "verdict": each.verdict}
+        record = {**about, "result": word, "entry": entry, "error": error}
         why = f": {each.error}" if each.error else ""
         emit(record, [f"line {each.line}  {each.case}  {each.verdict}  {word}{why}"])
     say(f"{counted(made, 'decision')} {'would be ' if dry_run else ''}recorded, {failed:,} refused.")

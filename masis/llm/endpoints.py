@@ -21,7 +21,7 @@ from pydantic import SecretStr
 from masis.errors import MissingKey, SettingsError
 from masis.schema.calls import ReplyMode
 from masis.schema.providers import ProviderSettings, Wire
-from masis.settings import OFFLINE, Settings, may_be_a_key, secret, variable
+from masis.settings import OFFLINE, Settings, hosts, may_be_a_key, secret, variable
 
 CONCURRENCY = 16
 JUDGES = ("critic", "evaluator")
@@ -150,9 +150,9 @@ def endpoint(provider: str, settings: Settings, environment: Mapping[str, str] |
         mode=own.mode,
         effort=own.effort,
         of_vendor=known is not None and bool(known.key_env) and own.address is None,
-        adapts=own.adapts
-        if own.adapts is not None
-        else provider not in BATCHING and is_local(urlsplit(address).hostname or ""),
+        adapts=(provider not in BATCHING and is_local(urlsplit(address).hostname or ""))
+        if own.adapts is None
+        else own.adapts,
     )
     if key_name and key is None and (own.key_env or (known and address == known.address)):
         where = f" You get one at {known.get_a_key}." if known and known.get_a_key else ""
@@ -165,10 +165,7 @@ def endpoint(provider: str, settings: Settings, environment: Mapping[str, str] |
 
 def is_loopback(host: str) -> bool:
     """Whether an address is this machine: no proxy stands before it."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")
+    return hosts.is_loopback(host) or host.endswith(".localhost")
 
 
 def is_local(host: str) -> bool:

@@ -102,23 +102,20 @@ def asked_model(string: str, role: str, settings: Settings) -> str:
 
     ``offline`` where no language model is asked.
     """
-    if string == OFFLINE:
-        return OFFLINE
     if staged := stages(string, role):
-        return asked_model(staged[1], role, settings)
-    if Replayed.of(string):
+        string = staged[1]
+    if string == OFFLINE or Replayed.of(string):
         return OFFLINE
     if found := plugged_in(string, role, settings):
         found.check()
-        if not found.asks:
-            return OFFLINE
-    return resolve(found.asks if found else string, role, settings)
+        string = found.asks
+    return resolve(string, role, settings) if string else OFFLINE
 
 
 def asks_a_model(string: str, role: str, settings: Settings) -> bool:
     """Whether a language model is asked in the end; nothing is checked but whose the name is."""
     if staged := stages(string, role):
-        return asks_a_model(staged[1], role, settings)
+        string = staged[1]
     if string == OFFLINE or Replayed.of(string):
         return False
     found = plugged_in(string, role, settings)
@@ -156,14 +153,9 @@ def asker(string: str, role: str, control: RunControl, settings: Settings, repli
     if recorded := Replayed.of(string):
         file = replay_file(recorded.file, role)
         name = file.named(role)
-        nobody, capabilities = _Nobody(), ServerCapabilities(_Nobody.modes)
+        strict = ServerCapabilities(_Nobody.modes)
         return make(
-            name=str(name),
-            model=name.model,
-            provider=nobody,
-            limiter=Limiter(1),
-            capabilities=capabilities,
-            replies=file,
+            name=str(name), model=name.model, provider=_Nobody(), limiter=Limiter(1), capabilities=strict, replies=file
         )
     found = plugged_in(string, role, settings)
     named = model_name(found.asks if found else string, role, settings)
@@ -199,14 +191,11 @@ def probe(string: str, settings: Settings | None = None, role: str = "critic") -
     except ProviderFailed as error:
         return Probed(False, str(error))
     last = control.calls.since()[-1]
-    mode, who = last.mode, _who_answered(model.model, last.answered_by)
-    if mode == model.provider.modes[0]:
-        return Probed(True, f"{model.name} answers, in the form asked for.{who}", mode)
-    return Probed(
-        True,
-        f"{model.name} answers, but takes no strict schema: replies are asked for by {MODES_IN_WORDS[mode]}.{who}",
-        mode,
-    )
+    form = "in the form asked for"
+    if last.mode != model.provider.modes[0]:
+        form = f"but takes no strict schema: replies are asked for by {MODES_IN_WORDS[last.mode]}"
+    who = _who_answered(model.model, last.answered_by)
+    return Probed(True, f"{model.name} answers, {form}.{who}", last.mode)
 
 
 def _who_answered(asked: str, answered: str | None) -> str:
@@ -237,8 +226,7 @@ def _made(reached: Endpoint) -> Provider:
     except ModuleNotFoundError as error:
         if error.name != "anthropic":
             raise
-        raise MissingExtra(
-            "Anthropic's models need a package that is not installed: pip install '.[anthropic]'"
-        ) from None
+        lacking = "Anthropic's models need a package that is not installed: pip install '.[anthropic]'"
+        raise MissingExtra(lacking) from None
     made: Provider = module.PROVIDER(reached)
     return made

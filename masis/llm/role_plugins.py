@@ -73,7 +73,8 @@ def plugged_in(string: str, role: str, settings: Settings) -> PluggedIn | None:
     prefix, colon, name = (part.strip() for part in string.partition(":"))
     if not colon or prefix in KNOWN or prefix in settings.providers or prefix not in _entry_points(role):
         return None
-    return _registry(role, prefix).named(name, settings)
+    registry: PluginRegistry = _entry_points(role)[prefix].load()
+    return registry.named(name, settings)
 
 
 def fillable(string: str) -> tuple[str, ...]:
@@ -85,17 +86,12 @@ def fillable(string: str) -> tuple[str, ...]:
 def offered(role: str, settings: Settings) -> tuple[str, ...]:
     """All names that the role could be filled by."""
     found: list[str] = []
-    for prefix in _entry_points(role):
+    for point in _entry_points(role).values():
         try:
-            found += _registry(role, prefix).offered(settings)
+            found += point.load().offered(settings)
         except (MasisError, OSError):  # what can't be read is said where somebody asks for it by name
             continue
     return tuple(found)
-
-
-def _registry(role: str, prefix: str) -> PluginRegistry:
-    shelf: PluginRegistry = _entry_points(role)[prefix].load()
-    return shelf
 
 
 @cache

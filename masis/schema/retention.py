@@ -41,13 +41,6 @@ class Execution(Record):
     rubric: str
 
 
-class ExecutionPage(Record):
-    """One page of the log of executions, newest first, and how many there are in all."""
-
-    rows: tuple[Execution, ...]
-    total: int
-
-
 class RetentionRule(Record):
     """What is removed: everything that ended before ``cutoff``, but for what is retained by default.
 
@@ -106,10 +99,7 @@ class Purge(Record):
 
 
 class Candidate(Record):
-    """Something that is old enough; ``kept_for`` says why it is kept all the same, None where it goes.
-
-    ``waits``: it is what a person has yet to decide on.
-    """
+    """Something that is old enough to go; ``waits``: it is what a person has yet to decide on."""
 
     kind: PurgedKind
     id: str
@@ -118,7 +108,6 @@ class Candidate(Record):
     ended_at: str
     bytes: int
     parts: Parts
-    kept_for: KeptFor | None = None
     waits: bool = False
 
 

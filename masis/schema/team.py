@@ -69,6 +69,11 @@ class QueuePolicy(TeamRecord):
         agree = {"first": 1, "agree": self.agree, "adjudicated": self.reviewers}[self.rule]
         return CasePolicy(version=max(1, self.version), reviewers=self.reviewers, rule=self.rule, agree=agree)
 
+    def wanted(self, case_id: str) -> int:
+        """Return how many people decide a case."""
+        policy = self.for_case(case_id)
+        return policy.reviewers if policy else 1
+
     def _drawn(self, case_id: str) -> bool:
         digest = hashlib.sha256(f"{self.seed}\n{case_id}".encode()).digest()
         return int.from_bytes(digest[:8]) < self.share * 2**64

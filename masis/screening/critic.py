@@ -16,7 +16,6 @@ from masis.errors import InputError, SettingsError
 from masis.llm import registry
 from masis.observers.observation import ScreeningStart, run_to_completion
 from masis.schema.screening import Abstract, Grade, Ruling, Screening, ScreeningEvent, Thresholds
-from masis.screening.grading import designs
 from masis.screening.grading.ensemble import Ensemble
 from masis.screening.grading.grader import Grader
 from masis.screening.grading.model_grader import ModelGrader
@@ -55,11 +54,6 @@ def grader_for(settings: Settings, control: RunControl | None = None) -> Grader:
     control = control or RunControl(RunBudget(call_s=settings.call_deadline_s))
     graders = tuple(_grader(name, settings, control) for name in grader_names(settings))
     return graders[0] if len(graders) == 1 else Ensemble(graders)
-
-
-def study_type_weights(settings: Settings) -> str | None:
-    """Return the version of the weights that recognise study types; None where no grader uses them."""
-    return designs.version() if OFFLINE in grader_names(settings) else None
 
 
 def _grader(name: str, settings: Settings, control: RunControl) -> Grader:
@@ -173,7 +167,6 @@ def _whole(
         grader_for(settings, control),
         settings,
         screening_id=new_screening_id(),
-        study_types_version=study_type_weights(settings),
         limit=max(1, len(given)),
         given_whole=True,
         cancelled=cancelled,

@@ -31,15 +31,9 @@ LEAD = "Simulated lead"
 SIMULATED = {*REVIEWERS, LEAD}
 NOT_AUDITED = ("law-05-honest-clean", "policy-05-clean")
 """Left for whoever looks at the demo to audit."""
-OFFLINE = (
-    *("finance-01-clean", "medicine-05-clean", "policy-03-overgeneral"),  # to review
-    *(
-        "finance-02-altered",
-        "finance-06-clean",
-        "history-04-conflict",
-        "strategy-02-clean",
-    ),  # decided: compared on Trust
-)
+_TO_REVIEW = ("finance-01-clean", "medicine-05-clean", "policy-03-overgeneral")
+_TO_COMPARE = ("finance-02-altered", "finance-06-clean", "history-04-conflict", "strategy-02-clean")  # on Trust
+OFFLINE = (*_TO_REVIEW, *_TO_COMPARE)
 """Audited by the offline checks alone, which leave their claims not confirmed."""
 COMPARED = ("strategy-01-fabricated",)
 """Audited offline before the recorded replies audit them, so that two audits can be compared."""
@@ -76,11 +70,7 @@ def fill_demo(
 ) -> Filled:
     """Add what a demo's database lacks: seconds the first time, then nothing. No model is called.
 
-    Args:
-        workbench: The workbench on the demo's database.
-        actor: Who starts the demo.
-        watched: Passes on the audits to make, one after the other, and may show how far they have come.
-
+    ``watched`` passes on the audits to make, one after the other, and may show how far they have come.
     """
     workbench.cases.add_demo(actor)
     workbench.corpora.add_demo(actor)

@@ -9,11 +9,10 @@ from masis.errors import CaseHeld, InputError
 from masis.schema.actor import Actor
 from masis.schema.review import EntryKind, LogEntry
 from masis.schema.team import CaseWork, Lease, QueuePolicy, SavedView, TeamRecord
-from masis.services.access import OPEN, Access
+from masis.services.access import Service
 from masis.services.cases import CaseService, machine_hidden, waiting_in
 from masis.services.records import CaseFilter, CasePage, DecisionFilter
 from masis.services.reviews import entry_on_case, name_of
-from masis.store import Store
 
 T = TypeVar("T", bound=TeamRecord)
 
@@ -48,11 +47,8 @@ class EmptyQueue(NamedTuple):
     elsewhere: int
 
 
-class TeamService:
+class TeamService(Service):
     """The use cases of several people who share one queue, each under the name of an ``Actor``."""
-
-    def __init__(self, store: Store, access: Access = OPEN) -> None:
-        self._store, self._access = store, access
 
     # taking cases
 
@@ -117,18 +113,16 @@ class TeamService:
         """
         open_ones = self.open_to(actor, wanted)
         left_out = {*without, *([after] if after else [])}
-        found = self._following(open_ones, after, left_out)
+        if after is not None:
+            found = self._store.cases.following(after, open_ones, without=left_out)
+        else:
+            first = self._store.cases.search(open_ones.model_copy(update={"page": 1, "size": len(left_out) + 1})).rows
+            found = next((row.id for row in first if row.id not in left_out), None)
         if found is not None:
             return found
         again = open_ones.model_copy(update={"skipped_too": True, "page": 1, "size": 1000})
         skipped = [row.id for row in self._store.cases.search(again).rows if row.id not in left_out]
         return self._store.team.oldest_skipped(actor.name, skipped)
-
-    def _following(self, wanted: CaseFilter, after: str | None, without: set[str]) -> str | None:
-        if after is not None:
-            return self._store.cases.following(after, wanted, without=without)
-        first = self._store.cases.search(wanted.model_copy(update={"page": 1, "size": len(without) + 1})).rows
-        return next((row.id for row in first if row.id not in without), None)
 
     def open_to(self, actor: Actor, wanted: CaseFilter) -> CaseFilter:
         """Return the filter of the cases of a queue that wait and that this reviewer may take now.

@@ -157,17 +157,17 @@ def _next(report: MachineReport, missed: MissReport, watch: Watch | None) -> str
         return f"Decide the {counted(len(missed.open), 'spot check')} that wait (What passes unseen)."
     if watch is not None and not watch.lapsed:
         return "Decide spot checks as they are drawn: they watch the guarantee."
-    keep = "Keep a person on every answer. " if watch is None else ""
     needed = draws_needed(0.02, 0.05)
-    shows = (
-        f"{needed} without a fault would show with 95% certainty that at most 2% of the answers that pass are faulty"
-    )
+    steps = ["Keep a person on every answer."] if watch is None else []
+    if not report.answers.n:
+        steps.append("Have findings shown after a reviewer's own decision (Team, Policy): only such decisions count.")
     if missed.drawable < needed:
-        return (
-            f"{keep}Audit more answers: {too_few(missed.drawable, needed)} for a random sample for blind decisions "
-            f"(Guarantee); {shows}."
-        )
-    return f"{keep}A lead draws a random sample for blind decisions (Guarantee): {shows}."
+        steps.append(f"Audit more answers for a random sample: {too_few(missed.drawable, needed)}.")
+    steps.append(
+        f"A lead draws {needed} at random for blind decisions (Guarantee): without a fault among them, at most 2% of "
+        "the answers that pass are faulty, with 95% certainty."
+    )
+    return "\n".join(f"{number}. {step}" for number, step in enumerate(steps, start=1))
 
 
 def too_few(pool: int, needed: int) -> str:

@@ -4,7 +4,7 @@
     store.cases.add(case)
     store.runs.start(...); store.runs.save_iteration(...); store.runs.finish(run)
     store.decisions.append(decision)
-    store.drafts.save(reviewer, "case:1", "note", "...")
+    store.drafts.save(reviewer, "case:1", {"note": "..."})
 
 A store may be shared between threads; each gets a connection of its own. Other processes may use the same file at the
 same time.
@@ -28,7 +28,7 @@ from masis.store.audits.metrics import Measures
 from masis.store.audits.replies import CachedReplies
 from masis.store.audits.runs import Runs
 from masis.store.core import signatures
-from masis.store.core.connections import Database, Unguarded, explained_errors, open_database
+from masis.store.core.connections import Database, Unguarded, open_database
 from masis.store.core.health import Tried, check, try_writing
 from masis.store.core.signatures import Signed
 from masis.store.records import StoreCheck
@@ -84,9 +84,8 @@ class Store:
         """
         opened = open_database(Path(path), now=now, unguarded=unguarded, log_key=log_key)
         store = cls(opened)
-        with explained_errors(store.path):
-            store.runs.mark_lost()
-            store.screenings.mark_lost()
+        store.runs.mark_lost()
+        store.screenings.mark_lost()
         return store
 
     def replies_of(self, case_id: str) -> CachedReplies:
@@ -106,8 +105,7 @@ class Store:
 
     def check(self) -> StoreCheck:
         """Whether file, schema, guards and log are in order. Raises StoreError where the file can't even be read."""
-        with explained_errors(self.path):
-            return check(self.database)
+        return check(self.database)
 
     def check_signatures(self, key: bytes) -> SignatureCheck:
         """Check the signatures of both logs with the key that made them."""

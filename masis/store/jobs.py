@@ -22,8 +22,9 @@ from masis.schema.explain import path_of
 from masis.schema.run import Event
 from masis.schema.screening import ScreeningEvent
 from masis.store.core import process_owner
-from masis.store.core.connections import Database
+from masis.store.core.connections import Part
 from masis.store.core.process_owner import Owner
+from masis.store.core.rows import insert
 
 JobKind = Literal["run", "screening"]
 PartKind = Literal["event", "iteration", "step", "round"]
@@ -33,6 +34,7 @@ P = TypeVar("P")
 M = TypeVar("M", bound=BaseModel)
 
 _AGAIN = {"run": "Audit the case again", "screening": "Screen the question again"}
+"""What replaces a job whose content is gone."""
 
 
 def job_row(connection: sqlite3.Connection, kind: JobKind, job_id: str) -> sqlite3.Row:
@@ -104,11 +106,6 @@ def unpack(packed: bytes) -> str:
 DAMAGE = (zlib.error, ValueError, TypeError)
 """What reading a damaged record raises: pydantic's errors are ValueErrors."""
 
-_CURE = {
-    "run": "Audit its case again, or restore a backup (`masis db restore`).",
-    "screening": "Screen its question again, or restore a backup (`masis db restore`).",
-}
-
 
 @contextlib.contextmanager
 def readable(connection: sqlite3.Connection, kind: JobKind, seq: int) -> Iterator[None]:
@@ -134,23 +131,19 @@ def damaged(
         why = ": ".join(part for part in (path_of(first["loc"]), first["msg"]) if part)
     elif type(error) is ValueError:
         why = str(error)
-    return RecordDamaged(
-        f"{what} can't be read: what is stored of it is damaged or was altered ({why}). {cure or _CURE[kind]}"
-    )
+    cure = cure or f"{_AGAIN[kind]}, or restore a backup (`masis db restore`)."
+    return RecordDamaged(f"{what} can't be read: what is stored of it is damaged or was altered ({why}). {cure}")
 
 
 _UNFINISHED = "SELECT * FROM jobs WHERE kind = ? AND state != 'finished' AND state = ?"
 """Says ``!= 'finished'`` besides, since only what an index says of its rows, word for word, has SQLite use it."""
 
 
-class StoredJobs(Generic[E, P]):
+class StoredJobs(Part, Generic[E, P]):
     """The jobs of one kind in a store: what runs and screenings have in common."""
 
     kind: ClassVar[JobKind]
     event_type: type[E]
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def on_change(self, connection: sqlite3.Connection, job: sqlite3.Row) -> None:
         """Bring up to date what follows from the state of a job. Inside the transaction that changed it."""
@@ -201,10 +194,7 @@ class StoredJobs(Generic[E, P]):
             "seen_at": at,
             **columns,
         }
-        connection.execute(
-            f"INSERT INTO jobs ({', '.join(values)}) VALUES ({', '.join('?' * len(values))})",  # noqa: S608
-            [*values.values()],
-        )
+        insert(connection, "jobs", values)
         self.on_change(connection, self.row(connection, job_id))
 
     def progress(self, job_id: str) -> P:

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from masis.errors import CaseConflict
 from masis.schema.audit import Draft
-from masis.schema.base import Record, Share
+from masis.schema.base import Page, Record, Share
 from masis.schema.case import Severity
 from masis.schema.display import OneLine
 from masis.schema.review import CaseState, EntryKind, EntrySource, LogCheck, LogEntry, Standing, Verdict
@@ -116,11 +116,7 @@ class CaseSummary(OneLine, Record):
         return f"<CaseSummary of {self.id[:80]!r}: {self.standing.replace('_', ' ')}, {quality}{worst}>"
 
 
-class CasePage(Record):
-    """One page of cases, and how many there are in all."""
-
-    rows: tuple[CaseSummary, ...]
-    total: int
+CasePage = Page[CaseSummary]
 
 
 class Facets(Record):
@@ -221,8 +217,17 @@ class RunProgress(Record):
     why: str
 
 
-class DecisionFilter(Record):
-    """Which entries of the log, newest first by default. Times are ISO 8601; ``until`` is excluded.
+class LogFilter(Record):
+    """Which entries of a log, on which page, newest first by default. Empty fields don't filter."""
+
+    reviewers: tuple[str, ...] = ()
+    newest_first: bool = True
+    page: int = Field(default=1, ge=1)
+    size: PageSize = 50
+
+
+class DecisionFilter(LogFilter):
+    """Which entries of the decision log. Times are ISO 8601; ``until`` is excluded.
 
     ``blind_to`` names a reviewer: what others wrote about a case whose decisions are not all made does not match.
     Unless ``machine_shown`` is "first", neither do acceptances by the policy whose cases are hidden from them.
@@ -230,7 +235,6 @@ class DecisionFilter(Record):
 
     case_id: str | None = None
     run_id: str | None = None
-    reviewers: tuple[str, ...] = ()
     kinds: tuple[EntryKind, ...] = ()
     sources: tuple[EntrySource, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
@@ -238,29 +242,17 @@ class DecisionFilter(Record):
     until: str | None = None
     blind_to: str | None = None
     machine_shown: MachineShown = "first"
-    newest_first: bool = True
-    page: int = Field(default=1, ge=1)
-    size: PageSize = 50
 
 
-class ScreeningLogFilter(Record):
-    """Which entries of the screening log, newest first by default. Empty fields don't filter."""
+class ScreeningLogFilter(LogFilter):
+    """Which entries of the screening log."""
 
     screening_id: str | None = None
     abstract_id: str | None = None
     kinds: tuple[ScreeningEntryKind, ...] = ()
-    reviewers: tuple[str, ...] = ()
-    newest_first: bool = True
-    page: int = Field(default=1, ge=1)
-    size: PageSize = 50
 
 
-class DecisionPage(Record):
-    """One page of the log, and how many entries there are in all; where there are ``more``, that was counted."""
-
-    rows: tuple[LogEntry, ...]
-    total: int
-    more: bool = False
+DecisionPage = Page[LogEntry]
 
 
 class LogHead(NamedTuple):

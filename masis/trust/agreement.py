@@ -27,7 +27,7 @@ LEAST_CLUSTERS, LEAST_RARE, LEAST_DIFFERING = 50, 40, 15
 """A bootstrap interval is shown from so many questions on, with so many ratings outside the most frequent category, and
 so many units on which raters differ.
 
-Chosen by simulation (``masis.trust.simulation.coverage``, docs/trust.md): with fewer the interval covers the truth less
+Chosen by simulation (``benchmarks/trust_simulation.py``, docs/trust.md): with fewer the interval covers the truth less
 often than 92 times in 100 at some prevalence, mostly because what is rare is missing from the sample altogether.
 """
 
@@ -49,11 +49,8 @@ class Estimate(NamedTuple):
 def share(hit: ArrayLike, clusters: ArrayLike | None = None) -> Estimate:
     """Return a share with its exact (Clopper-Pearson) interval, widened where units of a question resemble each other.
 
-    Args:
-        hit: Whether each unit has the property.
-        clusters: The question of each unit. With it the interval is that of as many independent units as carry the same
-            information: their number divided by the design effect (never below 1).
-
+    With ``clusters``, the question of each unit, the interval is that of as many independent units as carry the same
+    information: their number divided by the design effect (never below 1).
     """
     has = np.asarray(hit, dtype=float)
     of = len(has)
@@ -179,11 +176,6 @@ def codes(names: ArrayLike) -> Ints:
 # --- two raters: tables of shape (..., k, k) ------------------------------------------------------------------------
 
 
-def raw_agreement(tables: Floats) -> Floats:
-    """Return the share of units on which two raters agree."""
-    return _ratio(np.trace(tables, axis1=-2, axis2=-1), tables.sum((-2, -1)))
-
-
 def cohen_kappa(tables: Floats, weights: str = "") -> Floats:
     """Return Cohen's kappa; with ``weights`` "linear" or "quadratic" the weighted one, of ordered categories.
 
@@ -229,12 +221,8 @@ def krippendorff_alpha(patterns: Patterns, weights: Floats, ordered: bool = Fals
     totals = coincidences.sum(-1)
     distance = 1.0 - np.eye(counts.shape[1])
     if ordered:
-        reach = np.cumsum(totals, -1)
-        between = np.abs(reach[..., None, :] - reach[..., :, None])
-        halves = totals[..., None, :] / 2 - totals[..., :, None] / 2
-        above = np.arange(counts.shape[1])[None, :] > np.arange(counts.shape[1])[:, None]
-        signed = between - np.where(above, halves, -halves)
-        distance = signed**2 * distance
+        middle = np.cumsum(totals, -1) - totals / 2  # of a category, in the order of all ratings
+        distance = (middle[..., None, :] - middle[..., :, None]) ** 2
     expected = (totals[..., :, None] * totals[..., None, :] * distance).sum((-2, -1))
     observed = (coincidences * distance).sum((-2, -1))
     return 1 - _ratio((totals.sum(-1) - 1) * observed, expected)
@@ -244,8 +232,7 @@ def gwet_ac1(patterns: Patterns, weights: Floats) -> Floats:
     """Return Gwet's AC1 of tables of pattern counts: it stays high where one category is rare and raters agree."""
     counts = patterns.counts
     rated = counts.sum(1)
-    agreeing = (counts * (counts - 1)).sum(1) / np.maximum(rated * (rated - 1), 1)
-    observed = _ratio(weights @ (agreeing * (rated > 1)), weights @ (rated > 1).astype(float))
+    observed = pairwise_agreement(patterns, weights)
     shares = weights @ (counts / np.maximum(rated, 1)[:, None]) / (weights @ (rated > 0).astype(float))[..., None]
     k = counts.shape[1]
     chance = (shares * (1 - shares)).sum(-1) / (k - 1)
@@ -282,12 +269,8 @@ class Agreement(NamedTuple):
 def agreement(ratings: Ints, clusters: ArrayLike, categories: Sequence[str], *, seed: int = 0) -> Agreement:
     """Measure the agreement of any number of raters, some of whom may not have rated some units.
 
-    Args:
-        ratings: Shape (units, raters): the number of the category, in order from best to worst, -1 for none.
-        clusters: The question of each unit.
-        categories: Their names.
-        seed: Draws the resamples.
-
+    ``ratings`` has a row for each unit and a column for each rater: the number of the category, in order from best to
+    worst, -1 for none. ``clusters`` are the questions of the units; ``seed`` draws the resamples.
     """
     kept = (ratings >= 0).sum(1) > 1
     ratings, questions = ratings[kept], np.asarray(clusters)[kept]
@@ -357,10 +340,8 @@ Span = tuple[int, int]
 def span_f1(marked: Mapping[str, Sequence[Sequence[Span]]], *, seed: int = 0) -> Estimate:
     """Return how far reviewers mark the same words: F1 over characters, pooled over the pairs of reviewers.
 
-    Args:
-        marked: For each answer the spans that each of its reviewers marked, end excluded. Undefined where nobody did.
-        seed: Draws the resamples, of answers.
-
+    ``marked`` has for each answer the spans that each of its reviewers marked, end excluded; undefined where nobody
+    did. ``seed`` draws the resamples, of answers.
     """
     rows: list[tuple[float, float]] = []
     for reviewers in marked.values():

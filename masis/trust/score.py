@@ -74,17 +74,10 @@ class Fitted(NamedTuple):
 
 
 def fit(columns: Mapping[str, ArrayLike], faulty: ArrayLike, questions: Sequence[Any], *, seed: int = 0) -> Fitted:
-    """Fit a score on settled decisions, cross-validated by question.
+    """Fit a score on settled decisions, cross-validated by question: one is never on both sides of a split.
 
-    Args:
-        columns: Columns of the runs decided about: likely, confidence, quality, disagreement, uncited, invalid, tier.
-        faulty: Whether each answer was found faulty.
-        questions: The question of each: one question is never on both sides of a split.
-        seed: Deals the questions to the folds.
-
-    Raises:
-        InputError: There are too few decisions, faulty or right answers, or questions.
-
+    ``columns`` are those of ``FITTED_ON``, of the runs decided about; ``seed`` deals the questions to the folds. Raises
+    InputError where there are too few decisions, faulty or right answers, or questions.
     """
     truth, groups, found = np.asarray(faulty, dtype=bool), codes(np.asarray(questions)), features(columns)
     least = min(int(truth.sum()), int((~truth).sum()))
@@ -95,6 +88,7 @@ def fit(columns: Mapping[str, ArrayLike], faulty: ArrayLike, questions: Sequence
             f"{2 * FOLDS} questions. Until then the built-in order is used.",
         )
     from sklearn.linear_model import LogisticRegression
+    from sklearn.metrics import log_loss, roc_auc_score
     from sklearn.model_selection import StratifiedGroupKFold
 
     means, scales = found.mean(0), found.std(0)
@@ -125,30 +119,13 @@ def fit(columns: Mapping[str, ArrayLike], faulty: ArrayLike, questions: Sequence
         decisions=len(truth),
         faulty=int(truth.sum()),
         questions=len(set(groups.tolist())),
-        log_loss=log_loss(truth, tried[best]),
-        built_in=log_loss(truth, held_out(1.0, standard[:, :1])),
-        baseline=log_loss(truth, constant),
-        auroc=auroc(truth, tried[best]),
+        log_loss=float(log_loss(truth, tried[best])),
+        built_in=float(log_loss(truth, held_out(1.0, standard[:, :1]))),
+        baseline=float(log_loss(truth, constant)),
+        auroc=float(roc_auc_score(truth, tried[best])),
         calibration_error=calibration_error(truth, tried[best]),
     )
     return Fitted(score, tried[best])
-
-
-def log_loss(truth: NDArray[np.bool_], predicted: Floats) -> float:
-    """Return the mean negative log likelihood, in nats."""
-    safe = np.clip(predicted, 1e-6, 1 - 1e-6)
-    return float(-np.where(truth, np.log(safe), np.log(1 - safe)).mean())
-
-
-def auroc(truth: NDArray[np.bool_], predicted: Floats) -> float | None:
-    """Return the chance that a faulty answer is ranked above a right one, a tie counting half; None without both."""
-    positive, negative = int(truth.sum()), int((~truth).sum())
-    if not positive or not negative:
-        return None
-    values, place = np.unique(predicted, return_inverse=True)
-    count = np.bincount(place, minlength=len(values))
-    rank = np.cumsum(count) - (count - 1) / 2
-    return float((rank[place][truth].sum() - positive * (positive + 1) / 2) / (positive * negative))
 
 
 class Reliability(NamedTuple):

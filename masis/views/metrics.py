@@ -71,7 +71,7 @@ RATES: dict[Rate, RateWords] = {
     ),
     "needs_review": RateWords(
         "Needs review",
-        "The rest was auto-accepted. The offline checks can confirm few answers: without a model nearly all are here.",
+        "A person is to decide: something is wrong, or not all could be confirmed. The rest was auto-accepted.",
         "Audits that need review",
         "needs_review_rate",
     ),

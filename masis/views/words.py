@@ -189,6 +189,7 @@ FLAG: dict[str, Word] = {
     "uncited": SENTENCE["uncited"],
     "conflicting_evidence": Word("sources conflict", "warn", "Sources of the evidence contradict each other"),
     "partial": VERDICT["partial"],
+    "missing": Word("left out", "warn", "The question asks for it and the evidence says it, but not the answer"),
     "unscored": VERDICT["unscored"]._replace(tone="warn"),
     "error": Word("error", "bad", "A step of the audit failed"),
     "cancelled": Word("cancelled", "calm"),
@@ -198,7 +199,8 @@ FLAG: dict[str, Word] = {
 }
 """In the order of weight: a list shows the first few. ``hallucination`` is left out: what caused it is here."""
 
-ISSUES = tuple(flag for flag in FLAG if flag not in ("drafted", "spot_check", "cancelled", "error"))
+HOW_IT_RAN = ("drafted", "spot_check", "cancelled", "error")
+ISSUES = tuple(flag for flag in FLAG if flag not in HOW_IT_RAN)
 """The flags that say that something is wrong with the answer, the gravest first; not how its audit ran."""
 
 TIER: dict[ReviewTier, Word] = {"must_look": STANDING["wrong"], "not_certified": STANDING["not_confirmed"]}

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import Future
 from contextvars import ContextVar
-from functools import partial
+from functools import cache, partial
 from types import FrameType
 
 import pytest
@@ -126,12 +126,13 @@ def test_threads_that_ask_for_the_loop_at_once_before_there_is_one_get_the_same(
     askers, made = 24, list[asyncio.AbstractEventLoop]()
 
     def slowly() -> asyncio.AbstractEventLoop:
-        made.append(concurrency._new_loop())
+        made.append(start())
         until(lambda: asking.n_waiting == 0, "all threads are past the barrier, and ask")
         return made[-1]
 
     asking = threading.Barrier(askers)
-    monkeypatch.setattr(concurrency, "_loop", concurrency._Shared(slowly))
+    start = concurrency._loop.__wrapped__
+    monkeypatch.setattr(concurrency, "_loop", cache(slowly))
     served: list[int] = []
 
     async def here() -> None:

@@ -338,7 +338,9 @@ class Polyglot(OfflineVerifier):
 
     languages = None
 
-    def verify(self, claims: Sequence[Claim], evidence: Sequence[Evidence]) -> tuple[ClaimCheck, ...]:
+    def verify(
+        self, claims: Sequence[Claim], evidence: Sequence[Evidence], question: str = ""
+    ) -> tuple[ClaimCheck, ...]:
         return tuple(ClaimCheck(claim=claim, verdict="unsupported", support=0.1, confidence=0.9) for claim in claims)
 
 

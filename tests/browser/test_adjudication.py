@@ -66,7 +66,7 @@ def test_a_lead_adjudicates_by_keys_and_sees_what_was_recorded(open_tab: Callabl
         expect(page.get_by_text("1 of 1 left for you, 1 done now")).to_be_visible()
         tab.settle()
         with closing(Workbench.open(tmp_path / "team.db")) as workbench:
-            kinds = [entry.decision and entry.decision.kind for entry in workbench.reviews.iterate()]
+            kinds = [entry.decision and entry.decision.kind for entry in workbench.store.decisions.iterate()]
             assert kinds.count("adjudication") == 1
         page.keyboard.press("u")
         page.keyboard.press("2")  # meant for the case that is leaving: it does nothing to the one that comes back

@@ -76,7 +76,7 @@ class ReviewServer:
 
     def drafted(self, case_id: str, field: str) -> Any:
         for name in ("Ada", ""):
-            found = self.workbench.store.drafts.load(name, f"case:{case_id}")
+            found = self.workbench.store.drafts.get(name, f"case:{case_id}").values
             if field in found:
                 return found[field]
         return None

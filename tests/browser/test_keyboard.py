@@ -42,7 +42,7 @@ def ready(found: Locator) -> None:
 
 
 def decisions(folder: Path) -> list[Decision]:
-    log = Workbench.open(folder / "keys.db").reviews.iterate()
+    log = Workbench.open(folder / "keys.db").store.decisions.iterate()
     return [entry.decision for entry in log if entry.decision is not None]
 
 

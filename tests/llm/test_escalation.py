@@ -35,7 +35,9 @@ BY_WORD: dict[str, ClaimVerdict] = {"long": "supported", "old": "unverifiable", 
 class Screen(OfflineVerifier):
     """An offline verifier whose verdict goes by one word of the claim."""
 
-    def verify(self, claims: Sequence[Claim], evidence: Sequence[Evidence]) -> tuple[ClaimCheck, ...]:
+    def verify(
+        self, claims: Sequence[Claim], evidence: Sequence[Evidence], question: str = ""
+    ) -> tuple[ClaimCheck, ...]:
         return tuple(_check(claim, next(v for word, v in BY_WORD.items() if word in claim.text)) for claim in claims)
 
 
@@ -55,7 +57,9 @@ class Second(OfflineVerifier):
     asked: list[str] = field(default_factory=list)
     judged_by: JudgedBy = field(default_factory=lambda: JudgedBy(model="second", version="1"))
 
-    def verify(self, claims: Sequence[Claim], evidence: Sequence[Evidence]) -> tuple[ClaimCheck, ...]:
+    def verify(
+        self, claims: Sequence[Claim], evidence: Sequence[Evidence], question: str = ""
+    ) -> tuple[ClaimCheck, ...]:
         self.asked += [claim.text for claim in claims]
         return tuple(_check(claim, self.verdict, "second") for claim in claims)
 

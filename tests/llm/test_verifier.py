@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -16,9 +17,9 @@ from masis.audit.claims import Checked
 from masis.errors import BadReply, ContextFull, ProviderFailed, StepError
 from masis.llm.roles.prompting import Prompt
 from masis.llm.roles.quotes import Chunks
-from masis.llm.roles.replies import Stance
+from masis.llm.roles.replies import ListedClaim, Stance
 from masis.llm.roles.verdicts import Judged, with_references
-from masis.llm.roles.verifier import LEAST, Extracted, Extractions, ModelVerifier, located_claims, narrowed
+from masis.llm.roles.verifier import LEAST, Extractions, ModelVerifier, located_claims, narrowed
 from masis.schema.audit import Claim, ClaimCheck, ReferenceCheck
 from masis.schema.case import Case, ClaimVerdict, Evidence
 from masis.schema.run import Run
@@ -320,8 +321,12 @@ def rows_of(prompt: Prompt) -> list[dict[str, Any]]:
 ANSWER = "The bridge is 120 metres long [chunk_1] and it opened in 1931 [chunk_2]. How wide is it? It is **red**."
 
 
+def listings(pairs: Sequence[tuple[str, str]]) -> list[ListedClaim]:
+    return [ListedClaim(number=1, sentence=None, words=words, meaning=meaning) for words, meaning in pairs]
+
+
 def found(*pairs: tuple[str, str], answer: str = ANSWER) -> tuple[Claim, ...]:
-    return located_claims([Extracted(None, *pair) for pair in pairs], answer, audit_citations(answer, EVIDENCE))
+    return located_claims(listings(pairs), answer, audit_citations(answer, EVIDENCE))
 
 
 def extracted(
@@ -387,7 +392,7 @@ def test_every_claim_stands_where_it_says_and_every_assertion_is_claimed(
     answer: str, pairs: list[tuple[str, str]]
 ) -> None:
     audit = audit_citations(answer, EVIDENCE)
-    made = located_claims([Extracted(None, *pair) for pair in pairs], answer, audit)
+    made = located_claims(listings(pairs), answer, audit)
     for claim in made:
         assert answer[claim.start : claim.end] == claim.text
         assert all(0 <= start < end <= len(claim.text) for start, end in claim.markers)
@@ -540,7 +545,7 @@ CLAIM = Claim(text="The bridge is 120 metres long.", cited=("1", "2"))
 def test_what_fits_is_sent_as_it_is() -> None:
     fitted = narrowed(LONG_EVIDENCE, [CLAIM.text], 1_000_000)
     assert fitted.evidence == LONG_EVIDENCE
-    assert fitted.whole
+    assert fitted.share == 1.0
 
 
 @pytest.mark.parametrize("room", [LEAST, 3_000, 9_999])

@@ -8,9 +8,8 @@ import masis
 from masis import Case, Settings
 from masis.offline.matching.evidence_index import EvidenceIndex
 from masis.offline.parsing.facts import Day, Fact, agree, comparable, extract, likeness
-from masis.offline.text.lexicon import synonym_keys
 from masis.offline.text.number_words import NumberWords, read_cardinal, read_ordinal, read_share
-from masis.offline.text.tokens import stem, tokens, weight
+from masis.offline.text.tokens import stem, synonym_keys, tokens, weight
 from masis.schema.case import Evidence
 
 REVENUE = "Revenue for 2023 was NOK 2,184 million (2022: NOK 1,912 million), up 14.2%. The chair praised the staff."

@@ -244,7 +244,9 @@ def test_support_from_which_a_claim_passes_can_be_set_but_a_contradiction_never_
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     class Partly(OfflineVerifier):
-        def verify(self, claims: Sequence[Claim], evidence: Sequence[Evidence]) -> tuple[ClaimCheck, ...]:
+        def verify(
+            self, claims: Sequence[Claim], evidence: Sequence[Evidence], question: str = ""
+        ) -> tuple[ClaimCheck, ...]:
             return tuple(ClaimCheck(claim=claim, verdict="partial", support=0.5, confidence=0.9) for claim in claims)
 
     module = importlib.import_module("masis.pipeline.grounding")
@@ -282,7 +284,9 @@ def test_a_claim_passes_exactly_where_acceptance_lets_it_pass(
     monkeypatch: pytest.MonkeyPatch, verdict: ClaimVerdict, contradicted: bool, what: str | None
 ) -> None:
     class Verdict(OfflineVerifier):
-        def verify(self, claims: Sequence[Claim], evidence: Sequence[Evidence]) -> tuple[ClaimCheck, ...]:
+        def verify(
+            self, claims: Sequence[Claim], evidence: Sequence[Evidence], question: str = ""
+        ) -> tuple[ClaimCheck, ...]:
             conflicts = (CONFLICT,) if contradicted else ()
             return tuple(
                 ClaimCheck(claim=claim, verdict=verdict, support=0.9, confidence=0.9, contradictions=conflicts)

@@ -186,7 +186,7 @@ READS = {
     "corpora": {"imports", "iterate", "list_all", "search", "summary"},
     "datasets": {"get", "list_all", "lost"},
     "decisions": {"check_subjects", "head", "reviewers", "simulated", "verify"},
-    "evidence": {"cases_with", "ids_beginning", "newest_case_ids", "newest_run_ids", "with_words"},
+    "evidence": {"cases_with", "ids_beginning", "newest_ids", "with_words"},
     "executions": {"iterate", "page"},
     "purges": {"history", "removals"},
     "retention": {"plan"},

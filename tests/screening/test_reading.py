@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from masis.schema.screening import Abstract, Design, Reason, SampleSize, StudyType, Words
+from masis.screening.grading.grader import size_adequacy
 from masis.screening.grading.hierarchy import designs_asked_about, place_design
 from masis.screening.grading.methodology import CEILING, CHECKLIST, LABELS, appraise, methodology
-from masis.screening.grading.offline_grader import size_adequacy
 from masis.screening.grading.question import read_question
 from masis.screening.grading.relevance import relevance
 from masis.screening.grading.wording import Wording

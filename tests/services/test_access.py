@@ -56,7 +56,7 @@ def decision(case_id: str, **more: Any) -> Decision:
 
 
 def first_entry(desk: Workbench) -> str:
-    return next(desk.reviews.iterate()).id
+    return next(desk.store.decisions.iterate()).id
 
 
 def made_elsewhere() -> Run:
@@ -70,7 +70,7 @@ def screened() -> Screening:
 
 FILE = Path(__file__).parents[1] / "api" / "cases.jsonl"
 Call = Callable[[Workbench, Actor], object]
-TAKES: dict[str, Any] = {place: act.takes for act in ACTS for place in act.where}
+TAKES: dict[str, Any] = {place: act.takes for act in ACTS for place in act.places}
 CALLS: dict[str, Call] = {
     "reviews.submit": lambda desk, who: desk.reviews.submit(who, decision("case-1")),
     "reviews.undo": lambda desk, who: desk.reviews.undo(who, first_entry(desk)),  # another person's
@@ -239,7 +239,7 @@ def test_jobs_of_the_server_ask_for_the_role_too(desk: Workbench) -> None:
 def test_without_sign_in_a_name_is_enough(tmp_path: Path) -> None:
     anyone = Workbench.open(tmp_path / "open.db")
     anyone.cases.add(Actor(name="Ada"), [a_case("case-0")])
-    assert anyone.cases.overview().cases == 1
+    assert anyone.store.cases.count() == 1
     anyone.close()
 
 

@@ -7,18 +7,18 @@ import io
 import json
 import random
 from collections import Counter
+from datetime import timedelta
 
 import pytest
 
 from masis.datasets.exports import write_export
 from masis.errors import CaseHeld, InputError, StaleVersion, StoreError, UnknownRecord
 from masis.schema.actor import Actor
-from masis.schema.base import utc_now
+from masis.schema.base import later, utc_now
 from masis.schema.review import Decision, LogEntry
 from masis.schema.team import QueuePolicy, Rubric, RubricScore
 from masis.services import Workbench
 from masis.services.records import CaseFilter, DecisionFilter
-from masis.store.reviews.team import later
 from tests.store.factories import a_case, an_audited_case
 
 ADA, BEN, CLEO = Actor(name="Ada"), Actor(name="Ben"), Actor(name="Cleo")
@@ -53,7 +53,7 @@ def expire(workbench: Workbench, case_id: str) -> None:
     with workbench.store.database.transaction() as connection:
         connection.execute(
             "UPDATE leases SET until = ? WHERE case_seq = (SELECT seq FROM cases WHERE id = ?)",
-            [later(utc_now(), -1), case_id],
+            [later(utc_now(), timedelta(minutes=-1)), case_id],
         )
 
 
@@ -75,16 +75,16 @@ def test_a_case_taken_by_one_reviewer_is_refused_to_another_with_name_and_time(w
 def test_an_extended_lease_ends_later_and_keeps_its_begin(workbench: Workbench) -> None:
     first = workbench.team.claim(ADA, "case-1")
     with workbench.store.database.transaction() as connection:
-        connection.execute("UPDATE leases SET until = ?", [later(first.taken_at, 1)])
+        connection.execute("UPDATE leases SET until = ?", [later(first.taken_at, timedelta(minutes=1))])
     second = workbench.team.claim(ADA, "case-1")
     assert second.taken_at == first.taken_at
-    assert second.until > later(first.taken_at, 1)
+    assert second.until > later(first.taken_at, timedelta(minutes=1))
 
 
 def test_a_decision_says_how_long_its_reviewer_had_the_case_where_that_is_known(workbench: Workbench) -> None:
     taken = workbench.team.claim(ADA, "case-1").taken_at
     with workbench.store.database.transaction() as connection:
-        connection.execute("UPDATE leases SET taken_at = ?", [later(taken, -2)])
+        connection.execute("UPDATE leases SET taken_at = ?", [later(taken, timedelta(minutes=-2))])
     timed, untimed = decide(workbench, ADA).decision, decide(workbench, ADA, "case-2").decision
     assert 120 <= timed.extra["seconds"] < 180
     assert "seconds" not in untimed.extra

@@ -5,12 +5,17 @@ from __future__ import annotations
 import json
 import logging
 import socket
+import ssl
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 
 from masis.errors import SettingsError
 from masis.schema.team import QueuePolicy
@@ -43,6 +48,43 @@ def events(calls: list[Call]) -> list[tuple[str, str, str | None]]:
     """Event, case and verdict of each call."""
     read = [json.loads(call.body) for call in calls]
     return [(each["event"].removeprefix("case."), each["case"]["id"], each["case"]["verdict"]) for each in read]
+
+
+def certified(folder: Path, name: str) -> tuple[ssl.SSLContext, Path]:
+    """What a server of a name serves with, and the certificate to trust."""
+    key, subject = ec.generate_private_key(ec.SECP256R1()), x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    now = datetime.now(UTC)
+    built = (
+        x509.CertificateBuilder(subject, subject, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    path = folder / f"{name}.pem"
+    path.write_bytes(built.public_bytes(serialization.Encoding.PEM))
+    plain = (serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    (folder / f"{name}.key").write_bytes(key.private_bytes(serialization.Encoding.PEM, *plain))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(path, folder / f"{name}.key")
+    return context, path
+
+
+@pytest.mark.parametrize(
+    ("name", "trusted", "told"), [("localhost", True, 1), ("localhost", False, 0), ("x.org", True, 0)]
+)
+def test_over_tls_only_a_receiver_with_a_trusted_certificate_of_its_name_is_told(
+    bench: Workbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, trusted: bool, told: int
+) -> None:
+    tls, certificate = certified(tmp_path, name)
+    if trusted:
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    with receiver(tls=tls) as (address, calls):
+        sender = hook(bench, address.replace("127.0.0.1", "localhost"))
+        arrived(bench, "a")
+        sender.deliver()
+    assert len(calls) == told
+    assert bool(bench.store.inbox.due(1)) is not bool(told), "what was not delivered is tried again"
 
 
 def test_it_says_when_a_case_that_arrived_needs_review_and_when_it_is_decided(bench: Workbench) -> None:

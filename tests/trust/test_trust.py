@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import cohen_kappa_score, roc_auc_score
 
+from benchmarks import trust_simulation as simulation
 from masis.audit.acceptance import RULE_VERSION, Assessment, waive
 from masis.errors import InputError, NotAllowed
 from masis.schema.actor import Actor
@@ -24,7 +25,6 @@ from masis.services.trust import TrustFilter, TrustService
 from masis.services.trust_summary import figure, how_far, how_sure, in_words, short_answers
 from masis.settings import Settings
 from masis.store.records import CaseFilter
-from masis.trust import simulation
 from masis.trust.agreement import (
     Counted,
     Estimate,
@@ -49,7 +49,7 @@ from masis.trust.guarantee import (
     upper_bound,
 )
 from masis.trust.machine import Stratum, draws_for_width, missed
-from masis.trust.score import auroc, calibration_error, error_floor, fit, probabilities, reliability, yield_curve
+from masis.trust.score import calibration_error, error_floor, fit, probabilities, reliability, yield_curve
 from masis.views.story import checks_passed
 from tests.reviewing import ADA
 from tests.trust.conftest import DOUBT, decided
@@ -297,8 +297,6 @@ def test_too_few_decisions_give_no_score(n: int, faulty: int) -> None:
 
 def test_figures_of_a_score() -> None:
     truth, same = np.array([True, False] * 50), np.full(100, 0.5)
-    assert auroc(truth, same) == 0.5
-    assert auroc(np.ones(3, dtype=bool), np.ones(3)) is None
     assert [each.n for each in reliability(truth, same)] == [100]
     assert calibration_error(truth, same) == 0.0
     assert yield_curve(truth, same)[25] == (0.5, 0.5)
@@ -360,12 +358,14 @@ def test_the_short_answers_say_what_is_not_known(bench: Workbench, reviewed: Wor
     assert "of 6 (the true share may be anything from" in far
     assert "faulty answers it accused " in far
     assert since.startswith("These figures rest on 12 answers settled by people ")
-    assert "149 without a fault would show with 95% certainty" in following
+    assert "draws 149 at random for blind decisions" in following
     report = trust.compare(ADA, TrustFilter())
     few, enough = (trust.missed(ADA)._replace(drawable=count) for count in (18, 149))
     assert "18 undecided can be drawn, 131 more are needed" in short_answers(report, few, None)["What next?"]
-    assert "A lead draws a random sample" in short_answers(report, enough, None)["What next?"]
+    assert "Audit more answers" not in short_answers(report, enough, None)["What next?"]
+    assert "(Team, Policy)" not in following
     nothing = trust.compare(ADA, TrustFilter(field="Law"))
+    assert "(Team, Policy): only such decisions count" in short_answers(nothing, enough, None)["What next?"]
     assert "Nobody knows yet" in short_answers(nothing, trust.missed(ADA), None)["How far is the audit right?"]
     assert figure(trust.compare(ADA, TrustFilter()).answers.kappa, share=False).startswith("0.50 (n = 12; no interval")
 
@@ -598,7 +598,7 @@ def test_from_draws_to_answers_that_pass(bench: Workbench, audited: Audited) -> 
     bench.reassessment.run(ADA, apply=True, again=True)
     left = [case for case in range(40) if case not in numbers]
     assert {bench.cases.summary(f"case-{case}").state for case in left} <= {"accepted", "needs_review"}
-    log = [entry.decision for entry in bench.reviews.iterate() if entry.decision]
+    log = [entry.decision for entry in bench.store.decisions.iterate() if entry.decision]
     assert [entry.reviewer for entry in log if entry.kind == "guarantee"] == [ADA.name]
     accepted = [entry for entry in log if entry.kind == "policy_accept"]
     assert accepted[0].extra["guarantee"] == 1

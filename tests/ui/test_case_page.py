@@ -115,6 +115,9 @@ def test_a_comparison_of_an_iteration_with_itself_becomes_one_with_its_neighbour
 def test_the_desk_without_a_case_leads_to_the_first_that_waits(workbench: Workbench) -> None:
     app = open_page("review")
     assert [title.value for title in app.title] == ["No case is open"]
+    kept = workbench.store.cases.get(CASE).model_copy(update={"id": "meanwhile"})
+    workbench.cases.add(ADA, [kept])
+    workbench.audits.audit(ADA, kept)  # one more waits than the button says
     next(button for button in app.button if button.label.startswith("Open the")).click().run()
     assert not app.exception
     assert "case" in app.query_params

@@ -73,8 +73,10 @@ def test_a_step_that_failed_is_no_issue_of_the_answers_and_says_why(audited_work
     audited_workbench.audits.store_run(ADA, a_run(case, termination_reason="error", warnings=(why,)))
     app = open_page("metrics")
     cases = len(AUDITED) + 1
-    assert f"A step of the audit failed in 1 of {cases} cases" in [link.label for link in app.get("page_link")]
-    assert "Why in the newest (revision): The server did not answer." in texts(app)
+    said = f"A step of the audit failed in 1 of {cases} cases: that says nothing about their answers"
+    assert said in [link.label for link in app.get("page_link")]
+    assert "Why, in the newest: the revision" in [each.label for each in app.expander]
+    assert "The server did not answer." in texts(app)
     assert "queue?flag=error" not in "\n".join(str(each.proto) for each in app.main if hasattr(each, "proto"))
 
 

@@ -28,7 +28,7 @@ from tests.ui.conftest import AUDITED, NOT_AUDITED, texts
 from tests.ui.test_blind import PAGES as ADDRESSES
 from tools import rights
 
-TAKES = {place: act.takes for act in ACTS for place in act.where}
+TAKES = {place: act.takes for act in ACTS for place in act.places}
 SECRET = new_secret()
 
 
@@ -83,7 +83,7 @@ def places() -> Iterator[str]:
 
 
 def test_every_page_address_tool_and_command_has_one_row(signing: SignIn) -> None:
-    everywhere = [place for act in ACTS for place in act.where]
+    everywhere = [place for act in ACTS for place in act.places]
     assert len(everywhere) == len(set(everywhere))
     there = {
         *places(),

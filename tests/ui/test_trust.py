@@ -6,6 +6,7 @@ import pytest
 
 from masis.schema.team import QueuePolicy
 from masis.services import Workbench
+from masis.services.trust_summary import IN_VIEW
 from masis.ui.trust.page import VIEWS
 from tests.reviewing import decide
 from tests.ui.conftest import AUDITED, open_page, texts
@@ -100,3 +101,26 @@ def test_the_first_pair_of_reviewers_leads_to_what_they_differ_on_and_no_nonsens
     assert differ not in texts(open_page("trust", view="people", pair="2"))
     for who in ("x", "9"):
         assert "Settled otherwise" not in texts(open_page("trust", view="own", who=who))
+
+
+def test_what_was_decided_with_the_verdict_in_view_changes_no_short_answer_and_can_be_left(
+    audited_workbench: Workbench,
+) -> None:
+    decide(audited_workbench, AUDITED[0], iteration=1, machine_shown=["scores"])
+    app = open_page("trust", seen="too")
+    assert "Nobody knows yet" in texts(app)
+    assert any(IN_VIEW in each.value for each in app.warning)
+    assert "Left out: 0" not in texts(app)
+    left = app.button(key="trust-blind").click().run()
+    assert "seen" not in left.query_params
+    assert "Left out: 1 answer" in texts(left)
+
+
+def test_a_score_is_offered_once_there_are_enough_decisions_and_one_kind_of_answer_has_no_order(
+    audited_workbench: Workbench,
+) -> None:
+    decide(audited_workbench, AUDITED[0], "reject", "Bo", reason="Unsupported")
+    app = open_page("trust", view="next")
+    assert app.button(key="score-fit").disabled
+    assert "there are 1, 1 faulty and 0 right" in texts(app)
+    assert "every order finds them alike" in texts(app)

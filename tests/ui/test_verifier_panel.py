@@ -124,7 +124,9 @@ def test_the_page_downloads_a_model(
 class Abstaining(OfflineVerifier):
     """An offline verifier that can't decide anything."""
 
-    def verify(self, claims: Sequence[Claim], evidence: Sequence[Evidence]) -> tuple[ClaimCheck, ...]:
+    def verify(
+        self, claims: Sequence[Claim], evidence: Sequence[Evidence], question: str = ""
+    ) -> tuple[ClaimCheck, ...]:
         return tuple(ClaimCheck(claim=claim, verdict="unverifiable", support=0.5, confidence=None) for claim in claims)
 
 

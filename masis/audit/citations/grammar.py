@@ -13,9 +13,10 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
+from operator import attrgetter
 from typing import NamedTuple
 
-from masis.audit.citations.resolution import NOTHING, EvidenceIndex, Resolution
+from masis.audit.citations.resolution import NOTHING, EvidenceIndex, Resolution, worded
 from masis.schema.audit import ResolvedBy
 
 # Reads what stands between the brackets of a marker into references.
@@ -40,6 +41,21 @@ class _Part(NamedTuple):
     start: int
     end: int
     text: str
+
+    def after(self, at: int) -> _Part:
+        """What follows behind its first ``at`` characters."""
+        return _Part(self.start + at, self.end, self.text[at:])
+
+    def split(self, separator: re.Pattern[str]) -> Iterator[_Part]:
+        """What stands between the separators; it may be empty."""
+        at = 0
+        for found in separator.finditer(self.text):
+            yield _Part(self.start + at, self.start + found.start(), self.text[at : found.start()])
+            at = found.end()
+        yield self.after(at)
+
+
+_text_of = attrgetter("text")
 
 
 _SEPARATOR = re.compile(
@@ -94,7 +110,7 @@ def _unescaped(body: str) -> tuple[str, list[int]]:
 def _read(body: str, offset: int, index: EvidenceIndex, round_: bool) -> list[Reference]:
     text = body.strip()
     start = offset + len(body) - len(body.lstrip())
-    if text in index.exact and not (round_ and not _worded(text)):
+    if text in index.exact and not (round_ and not worded(text)):
         return [Reference(start, start + len(text), text, text, "exact")]
     if text.isdecimal():
         return [] if round_ or len(text) > 9 else [_single(_Part(start, start + len(text), text), index)]
@@ -110,24 +126,17 @@ def _read_list(whole: _Part, index: EvidenceIndex, round_: bool) -> list[Referen
     if found is not None:
         return found
     if not round_ and (lead := _LEAD.match(whole.text)):
-        return _read_led(whole, lead, index)
+        # [see 9], [cf. chunk_2]; after a common word ([in 9], [from 5 to 9]) only what is no plain number
+        read = _read_list(whole.after(lead.end()), index, round_=False)
+        plain = all(reference.name.isdecimal() for reference in read)
+        return [] if plain and (lead["common"] or _is_year(read, index)) else read
     references: list[Reference] = []
-    for number, part in enumerate(_parts(whole)):
-        read = _read_part(part, index)
-        if read is None:
-            if number == 0:
-                return []
-            continue  # [1, p. 23]: where in the source, not another source
-        references += read
+    for number, part in enumerate(filter(_text_of, whole.split(_SEPARATOR))):
+        read_part = _read_part(part, index)
+        if read_part is None and number == 0:
+            return []
+        references += read_part or []  # [1, p. 23]: where in the source, not another source
     return references
-
-
-def _read_led(whole: _Part, lead: re.Match[str], index: EvidenceIndex) -> list[Reference]:
-    """``[see 9]``, ``[cf. chunk_2]``. After a common word ("[in 9]", "[from 5 to 9]") only what is no plain number."""
-    rest = _Part(whole.start + lead.end(), whole.end, whole.text[lead.end() :])
-    read = _read_list(rest, index, round_=False)
-    plain = all(reference.name.isdecimal() for reference in read)
-    return [] if plain and (lead["common"] or _is_year(read, index)) else read
 
 
 def _read_choice(part: _Part, index: EvidenceIndex) -> list[Reference] | None:
@@ -136,12 +145,8 @@ def _read_choice(part: _Part, index: EvidenceIndex) -> list[Reference] | None:
     Each must be a number or read like an id. Numbers alone may be a fraction, a rating or a ratio: with a slash or a
     plus sign each of them must name evidence.
     """
-    members, at = [], 0
-    for divider in _CHOICE.finditer(part.text):
-        members.append(_Part(part.start + at, part.start + divider.start(), part.text[at : divider.start()]))
-        at = divider.end()
-    members.append(_Part(part.start + at, part.end, part.text[at:]))
-    if len(members) < 2 or not all(member.text for member in members):
+    members = list(part.split(_CHOICE))
+    if len(members) < 2 or not all(map(_text_of, members)):
         return None
     references: list[Reference] = []
     for member in members:
@@ -156,25 +161,17 @@ def _read_choice(part: _Part, index: EvidenceIndex) -> list[Reference] | None:
 
 
 def _read_member(member: _Part, index: EvidenceIndex) -> list[Reference] | None:
-    text = member.text
-    if text.isdecimal():
-        return [_single(member, index)] if len(text) <= 9 else None
-    if match := _WORDED.fullmatch(text):
+    if member.text.isdecimal():
+        return [_single(member, index)] if len(member.text) <= 9 else None
+    if match := _WORDED.fullmatch(member.text):
         return _read_worded(member, match, index)
-    found = index.resolve(text)
-    if found.evidence_id or index.shaped(text):
-        return [Reference(member.start, member.end, text, *found)]
-    return None
+    return _read_id(member, index)
 
 
-def _parts(whole: _Part) -> Iterator[_Part]:
-    at = 0
-    for separator in _SEPARATOR.finditer(whole.text):
-        if separator.start() > at:
-            yield _Part(whole.start + at, whole.start + separator.start(), whole.text[at : separator.start()])
-        at = separator.end()
-    if at < len(whole.text):
-        yield _Part(whole.start + at, whole.end, whole.text[at:])
+def _read_id(part: _Part, index: EvidenceIndex) -> list[Reference] | None:
+    """What names evidence as it stands, or is written in the style of this case's ids."""
+    reference = _single(part, index)
+    return [reference] if reference.evidence_id or index.shaped(part.text) else None
 
 
 def _read_part(part: _Part, index: EvidenceIndex) -> list[Reference] | None:
@@ -193,7 +190,8 @@ def _read_part(part: _Part, index: EvidenceIndex) -> list[Reference] | None:
         return _expand(part, int(range_.group(1)), int(range_.group(2)), index)
     if range_ := _PREFIXED_RANGE.fullmatch(text):
         prefix, again = range_.group(1), range_.group(3)
-        if (again is None or again.casefold() == prefix.casefold()) and _known_prefix(prefix + range_.group(2), index):
+        known = index.resolve(prefix + range_[2]).evidence_id or index.shaped(prefix + range_[2])
+        if known and (again is None or again.casefold() == prefix.casefold()):
             return _expand(part, int(range_.group(2)), int(range_.group(4)), index, prefix)
     if match := _WORDED.fullmatch(text):
         return _read_worded(part, match, index)
@@ -201,11 +199,8 @@ def _read_part(part: _Part, index: EvidenceIndex) -> list[Reference] | None:
         named = index.resolve_source(text)
         if named or index.has_addresses:
             return [Reference(part.start, part.end, text, id_, "source" if id_ else None) for id_ in named or [None]]
-    if label := _LABEL.match(text):
-        rest = _Part(part.start + label.end(), part.end, text[label.end() :])
-        found = index.resolve(rest.text)
-        if found.evidence_id or index.shaped(rest.text):
-            return [Reference(rest.start, rest.end, rest.text, *found)]
+    if (label := _LABEL.match(text)) and (read := _read_id(part.after(label.end()), index)):
+        return read
     if len(text) >= 3 and (ids := index.resolve_source(text)):
         return [Reference(part.start, part.end, text, id_, "source") for id_ in ids]
     return _read_choice(part, index) if _CHOICE.search(text) else None
@@ -219,10 +214,6 @@ def _read_key(part: _Part, key: re.Match[str], index: EvidenceIndex) -> list[Ref
         return None
     start = part.start + key.start(1)
     return [Reference(start, start + len(name), name, *found)]
-
-
-def _known_prefix(first: str, index: EvidenceIndex) -> bool:
-    return index.resolve(first).evidence_id is not None or index.shaped(first)
 
 
 def _single(part: _Part, index: EvidenceIndex) -> Reference:
@@ -258,19 +249,15 @@ def _expand(part: _Part, first: int, last: int, index: EvidenceIndex, prefix: st
     return [Reference(part.start, part.end, name, *index.resolve(name)) for name in names]
 
 
-def _worded(text: str) -> bool:
-    return any(map(str.isalpha, text)) and any(map(str.isdecimal, text))
-
-
 def _round_citation(text: str, index: EvidenceIndex) -> bool:
     """Whether round brackets hold a citation: a word for evidence, or an id that is no plain word or number."""
-    first = next(_parts(_Part(0, len(text), text)), _Part(0, 0, "")).text
+    first = next(filter(None, _SEPARATOR.split(text)), "")
     labelled = _LABEL.match(first)
     if _WORDED.fullmatch(first) or _WORDED.fullmatch(text):
         return True
     if labelled:
         first = first[labelled.end() :]
-    if not labelled and not (index.worded and _worded(first)):
+    if not labelled and not (index.worded and worded(first)):
         return False
     return index.resolve(first).evidence_id is not None or index.shaped(first, loosely=False)
 
@@ -301,23 +288,15 @@ class Mask:
         return at >= 0 and position < self._ends[at]
 
 
-def masked(answer: str, code: Sequence[tuple[int, int]]) -> Mask | None:
-    """The stretches of the answer that hold no markers, ``code`` among them; None if there are none."""
+def masked(answer: str, code: Sequence[tuple[int, int]]) -> Mask:
+    """The stretches of the answer that hold no markers, ``code`` among them."""
     spans = list(code)
     if "`" in answer:
         spans += _outside(spans, ((match.start(), match.end()) for match in _CODE_SPAN.finditer(answer)))
     if "$" in answer or "\\(" in answer or "\\[" in answer:
         maths = (match for match in _MATHS.finditer(answer) if not _ESCAPED_MARKER.fullmatch(match.group()))
         spans += _outside(spans, ((match.start(), match.end()) for match in maths))
-    return Mask(spans) if spans else None
-
-
-def footnote_definitions(answer: str) -> dict[str, str]:
-    """What ``[^1]: ...`` and ``[1]: ...`` lines say, by label; the first one holds."""
-    found: dict[str, str] = {}
-    for match in _DEFINITION.finditer(answer):
-        found.setdefault(match.group(1), match.group(2))
-    return found
+    return Mask(spans)
 
 
 def _outside(taken: Sequence[tuple[int, int]], spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -352,32 +331,32 @@ def reads_as_something_else(
     answer: str, start: int, end: int, body: str, references: Sequence[Reference], index: EvidenceIndex
 ) -> bool:
     """Whether a bracket that could be a marker is likely no citation, by what it says and stands next to."""
+    before, after = answer[start - 1 : start], answer[end : end + 1]
+    several = len(references) > 1
     if not _NUMBERS_ONLY.fullmatch(body):
-        return (body in "xX" and _is_checkbox(answer, start)) or _is_locant(answer, start, end)
-    if _follows_interval_word(answer, start, len(references)) or _is_power(answer, start, body):
-        return True
-    if answer[end : end + 1] == "=" and answer[start - 1 : start].isalnum():
+        checkbox = body in "xX" and answer[max(0, start - 2) : start] in ("- ", "* ", "+ ")
+        return checkbox or (before.islower() and after.islower())  # pyrazolo[1,5-a]pyrimidine: letters touch both
+    if several and _INTERVAL_BEFORE.search(answer[max(0, start - 24) : start]):
+        return True  # 95% CI [2, 8]
+    if before in _POWER_ENDS and len(body) <= 2 and _POWER_BEFORE.search(answer[max(0, start - 6) : start]):
+        return True  # mm[2], R[2], 5 × 10[7]: a power whose raised digit came in brackets
+    if after == "=" and before.isalnum():
         return True  # ?ids[1]=7
-    if answer[start - 1 : start] == "[" and _ELEMENT_AFTER.match(answer, end):
+    element = _ELEMENT_AFTER.match(answer, end) is not None
+    if before == "[" and element:
         return True  # [[3]H]ketanserin
     if all(reference.evidence_id is not None for reference in references):
         return False
     return (
         _is_year(references, index)
-        or _from_zero(references)
+        # [0, 1], [0-35]: an interval or a scale; a lone [0] is a reference that names nothing
+        or (several and references[0].name == "0" and references[0].evidence_id is None)
         or _is_index(answer, start, end, references)
-        or (len(references) > 1 and _STATISTIC_BEFORE.search(answer[max(0, start - 70) : start]) is not None)
-        or _is_isotope(answer, start, end)
+        or (several and _STATISTIC_BEFORE.search(answer[max(0, start - 70) : start]) is not None)
+        # [125]I-labelled, [99][m]Tc: a mass number before its element
+        or answer.startswith("[m]", end)
+        or (element and before not in (".", "!", "?"))
     )
-
-
-def _is_checkbox(answer: str, start: int) -> bool:
-    return answer[max(0, start - 2) : start] in ("- ", "* ", "+ ")
-
-
-def _is_locant(answer: str, start: int, end: int) -> bool:
-    """``pyrazolo[1,5-a]pyrimidine``: letters touch both brackets."""
-    return answer[start - 1 : start].islower() and answer[end : end + 1].islower()
 
 
 def _is_year(references: Sequence[Reference], index: EvidenceIndex) -> bool:
@@ -385,25 +364,6 @@ def _is_year(references: Sequence[Reference], index: EvidenceIndex) -> bool:
     if index.highest_number >= 1000:
         return False
     return all(len(reference.name) == 4 and _FIRST_YEAR <= int(reference.name) < _LAST_YEAR for reference in references)
-
-
-def _from_zero(references: Sequence[Reference]) -> bool:
-    """``[0, 1]``, ``[0-35]``: an interval or a scale. A lone ``[0]`` is a reference that names nothing."""
-    return len(references) > 1 and references[0].name == "0" and references[0].evidence_id is None
-
-
-def _follows_interval_word(answer: str, start: int, members: int) -> bool:
-    """``95% CI [2, 8]``."""
-    return members > 1 and _INTERVAL_BEFORE.search(answer[max(0, start - 24) : start]) is not None
-
-
-def _is_power(answer: str, start: int, body: str) -> bool:
-    """``mm[2]``, ``R[2]``, ``5 × 10[7]``: a power whose raised digit came in brackets."""
-    return (
-        answer[start - 1 : start] in _POWER_ENDS
-        and len(body) <= 2
-        and _POWER_BEFORE.search(answer[max(0, start - 6) : start]) is not None
-    )
 
 
 def _is_index(answer: str, start: int, end: int, references: Sequence[Reference]) -> bool:
@@ -420,13 +380,6 @@ def _is_index(answer: str, start: int, end: int, references: Sequence[Reference]
         or word.casefold() in _ARRAY_NAMES
         or _CODE_AFTER.match(answer, end) is not None
     )
-
-
-def _is_isotope(answer: str, start: int, end: int) -> bool:
-    """``[125]I-labelled``, ``[99][m]Tc``: a mass number before its element."""
-    if answer.startswith("[m]", end):
-        return True
-    return _ELEMENT_AFTER.match(answer, end) is not None and answer[start - 1 : start] not in (".", "!", "?")
 
 
 class Marker(NamedTuple):
@@ -471,24 +424,22 @@ def find_markers(answer: str, index: EvidenceIndex, code: Sequence[tuple[int, in
     mask = masked(answer, code)
     found: list[Marker] = []
     if "[" in answer or "［" in answer:
-        found += _bracketed_ids(answer, index, mask)
+        found += _bracketed_ids(answer, index)
         found += _square(answer, index, mask, {marker.start for marker in found})
     if "\\[" in answer:
-        found += _escaped(answer, index, mask)
+        found += _escaped(answer, index)
     if "cite" in answer.casefold() and "\\" in answer:
-        found += _latex(answer, index, mask)
+        found += _latex(answer, index)
     if ":" in answer:
-        found += _source_lines(answer, index, mask)
+        found += _source_lines(answer, index)
     if "【" in answer:
-        found += _lens(answer, index, mask)
+        found += _lens(answer, index)
     if "(" in answer and (_ROUND_WORDS.search(answer) or index.worded):
-        found += _round(answer, index, mask)
+        found += _round(answer, index)
     if "://" in answer and index.has_addresses:
-        found += _bare_addresses(answer, index, mask)
-    if len(found) > 1:
-        found.sort(key=lambda marker: (marker.start, -marker.end))
-        found = list(_without_overlaps(found))
-    return [_with_broken_ranges(marker, answer) for marker in found]
+        found += _bare_addresses(answer, index)
+    seen = sorted((each for each in found if not mask.covers(each.start)), key=lambda each: (each.start, -each.end))
+    return [_with_broken_ranges(marker, answer) for marker in _without_overlaps(seen)]
 
 
 def _with_broken_ranges(marker: Marker, answer: str) -> Marker:
@@ -505,12 +456,13 @@ def _with_broken_ranges(marker: Marker, answer: str) -> Marker:
     return marker._replace(references=tuple(references)) if len(references) < len(marker.references) else marker
 
 
-def _square(answer: str, index: EvidenceIndex, mask: Mask | None, taken: Iterable[int]) -> Iterator[Marker]:
-    definitions: dict[str, tuple[str, ...]] | None = None
+def _square(answer: str, index: EvidenceIndex, mask: Mask, taken: Iterable[int]) -> Iterator[Marker]:
+    defined = reversed(list(_DEFINITION.finditer(answer))) if "^" in answer else ()
+    definitions = {match[1]: _named_by(match[2], index) for match in defined}  # the first one holds
     skip_until = -1
     for match in _SQUARE.finditer(answer):
         start, end = match.span()
-        if start < skip_until or start in taken or (mask and mask.covers(start)):
+        if start < skip_until or start in taken or mask.covers(start):
             continue
         if match.group().casefold() == CITATION_NEEDED:
             continue
@@ -518,15 +470,13 @@ def _square(answer: str, index: EvidenceIndex, mask: Mask | None, taken: Iterabl
             continue  # LaTeX, or escaped brackets, which are read apart
         if answer[end : end + 1] == "(" or answer[end : end + 2] == "](":
             link = _TARGET.match(answer, end)
-            if link and _is_target(link.group(1)):
+            if link and ("://" in link[1] or link[1].startswith(("www.", "/", "#", "mailto:"))):
                 skip_until = link.end()
                 yield from _link(answer, match, link, index)
                 continue
         group = 1 if match.group(1) is not None else 2
         body, offset = match.group(group), match.start(group)
         if body[0] == "^":
-            if definitions is None:
-                definitions = {label: _named_by(text, index) for label, text in footnote_definitions(answer).items()}
             if answer[end : end + 1] == ":" and _opens_line(answer, start):
                 continue
             references = _footnote(body, offset, index, definitions)
@@ -538,23 +488,19 @@ def _square(answer: str, index: EvidenceIndex, mask: Mask | None, taken: Iterabl
             yield Marker(start, end, tuple(references))
 
 
-def _escaped(answer: str, index: EvidenceIndex, mask: Mask | None) -> Iterator[Marker]:
+def _escaped(answer: str, index: EvidenceIndex) -> Iterator[Marker]:
     r"""``\[9\]``: a marker whose brackets were escaped, so that they show in Markdown."""
     for match in _ESCAPED_MARKER.finditer(answer):
         start, end = match.span()
-        if mask and mask.covers(start):
-            continue
         body = match.group(1)
         references = read_references(body, match.start(1), index)
         if references and not reads_as_something_else(answer, start, end, body, references, index):
             yield Marker(start, end, tuple(references))
 
 
-def _latex(answer: str, index: EvidenceIndex, mask: Mask | None) -> Iterator[Marker]:
+def _latex(answer: str, index: EvidenceIndex) -> Iterator[Marker]:
     r"""``\cite{smith2020, chunk_9}``: every key is a reference, whatever its shape."""
     for match in _LATEX_CITE.finditer(answer):
-        if mask and mask.covers(match.start()):
-            continue
         references = []
         for key in _CITE_KEY.finditer(match.group(1)):
             name = key.group()
@@ -564,10 +510,6 @@ def _latex(answer: str, index: EvidenceIndex, mask: Mask | None) -> Iterator[Mar
             references += [Reference(start, start + len(name), name, *each) for each in named or [NOTHING]]
         if references:
             yield Marker(match.start(), match.end(), tuple(references))
-
-
-def _is_target(target: str) -> bool:
-    return "://" in target or target.startswith(("www.", "/", "#", "mailto:"))
 
 
 def _link(answer: str, match: re.Match[str], link: re.Match[str], index: EvidenceIndex) -> Iterator[Marker]:
@@ -613,10 +555,8 @@ def _named_by(definition: str, index: EvidenceIndex) -> tuple[str, ...]:
     return ()
 
 
-def _lens(answer: str, index: EvidenceIndex, mask: Mask | None) -> Iterator[Marker]:
+def _lens(answer: str, index: EvidenceIndex) -> Iterator[Marker]:
     for match in _LENS.finditer(answer):
-        if mask and mask.covers(match.start()):
-            continue
         body, offset = match.group(1), match.start(1)
         plain = _LENS_BODY.match(body)
         if plain is None:
@@ -631,10 +571,8 @@ def _lens(answer: str, index: EvidenceIndex, mask: Mask | None) -> Iterator[Mark
             yield Marker(match.start(), match.end(), tuple(references))
 
 
-def _round(answer: str, index: EvidenceIndex, mask: Mask | None) -> Iterator[Marker]:
+def _round(answer: str, index: EvidenceIndex) -> Iterator[Marker]:
     for match in _ROUND.finditer(answer):
-        if mask and mask.covers(match.start()):
-            continue
         body, offset = match.group(1), match.start(1)
         if lead := _ROUND_LEAD.match(body):
             body, offset = body[lead.end() :], offset + lead.end()
@@ -642,33 +580,31 @@ def _round(answer: str, index: EvidenceIndex, mask: Mask | None) -> Iterator[Mar
             yield Marker(match.start(), match.end(), tuple(references))
 
 
-def _source_lines(answer: str, index: EvidenceIndex, mask: Mask | None) -> Iterator[Marker]:
+def _source_lines(answer: str, index: EvidenceIndex) -> Iterator[Marker]:
     """``Sources: chunk_1, chunk_9``: a list without brackets, if it names any evidence at all."""
     for match in _SOURCE_LINE.finditer(answer):
         references = read_references(match.group(1), match.start(1), index)
-        if any(reference.evidence_id for reference in references) and not (mask and mask.covers(match.start(1))):
+        if any(reference.evidence_id for reference in references):
             yield Marker(references[0].start, references[-1].end, tuple(references))
 
 
-def _bracketed_ids(answer: str, index: EvidenceIndex, mask: Mask | None) -> Iterator[Marker]:
+def _bracketed_ids(answer: str, index: EvidenceIndex) -> Iterator[Marker]:
     """Ids that hold brackets themselves: ``[report[2]]``."""
     for id_ in index.bracketed:
         at = answer.find(f"[{id_}]")
         while at >= 0:
             end = at + len(id_) + 2
-            if not (mask and mask.covers(at)):
-                yield Marker(at, end, (Reference(at + 1, end - 1, id_, id_, "exact"),))
+            yield Marker(at, end, (Reference(at + 1, end - 1, id_, id_, "exact"),))
             at = answer.find(f"[{id_}]", end)
 
 
-def _bare_addresses(answer: str, index: EvidenceIndex, mask: Mask | None) -> Iterator[Marker]:
+def _bare_addresses(answer: str, index: EvidenceIndex) -> Iterator[Marker]:
     """An address standing in the text cites the chunks that come from it; one that names none is only an address."""
     for match in _BARE_ADDRESS.finditer(answer):
         address = _trimmed_address(match.group())
         start, end = match.start(), match.start() + len(address)
-        if (mask and mask.covers(start)) or _DEFINES.search(answer[max(0, start - 60) : start]):
-            continue
-        if ids := index.resolve_source(address):
+        defines = _DEFINES.search(answer[max(0, start - 60) : start])
+        if not defines and (ids := index.resolve_source(address)):
             yield Marker(start, end, tuple(Reference(start, end, address, id_, "source") for id_ in ids))
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator
-from functools import cache, cached_property
+from functools import cache
 from importlib import resources
 from typing import Any, NamedTuple
 
@@ -27,72 +27,59 @@ _WORD = re.compile(r"\w+(?:['’.-]\w+)*")
 _WIDE = re.compile(r"[\u2e80-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
 
 
-class Language:
-    """How one language hedges, from its table in ``hedges.toml``; patterns are compiled when first needed."""
+class Language(NamedTuple):
+    """How one language hedges. ``turns`` separate clauses; group 1 where a clause of its own follows."""
 
-    def __init__(self, table: dict[str, Any]) -> None:
-        self._table = table
-        self.cue = re.compile(table["cue"])
-        # Chinese and Japanese set no blanks around words
-        self._edge = "" if _WIDE.search(table["turns"]) else r"\b"
-
-    @cached_property
-    def _hedges(self) -> tuple[re.Pattern[str], ...]:
-        patterns = []
-        for line in self._table["hedges"].strip().splitlines():
-            for name, words in self._table.get("words", {}).items():
-                line = line.replace(f"{{{name}}}", words)
-            patterns.append(re.compile(line))
-        return tuple(patterns)
-
-    @cached_property
-    def turns(self) -> re.Pattern[str]:
-        """What separates clauses; group 1 where a clause of its own follows."""
-        edge = self._edge
-        return re.compile(rf"({_STRONG}|[,，、]?\s?{edge}(?:{self._table['turns']}){edge}[,，、]?)|(?:{_COMMA})")
-
-    @cached_property
-    def begins_with_turn(self) -> re.Pattern[str]:
-        """A sentence that opens with a subordinate clause."""
-        return re.compile(rf"(?:{self._table['turns']}){self._edge}")
-
-    @cached_property
-    def _continues(self) -> re.Pattern[str]:
-        opens = rf"\A(?:{self._table['openers']}){self._edge}"
-        closers = self._table.get("closers")
-        return re.compile(rf"{opens}|(?:{closers})\W*\Z" if closers else opens)
-
-    @cached_property
-    def _verbs(self) -> re.Pattern[str] | None:
-        verbs = self._table.get("verbs")
-        return re.compile(verbs) if verbs else None
+    hedges: tuple[re.Pattern[str], ...]
+    turns: re.Pattern[str]
+    begins_with_turn: re.Pattern[str]
+    continuations: re.Pattern[str]
+    verbs: re.Pattern[str] | None
 
     def hedged(self, text: str) -> bool:
         """Return whether the text holds a hedge."""
-        return any(pattern.search(text) for pattern in self._hedges)
+        return any(pattern.search(text) for pattern in self.hedges)
 
     def continues(self, text: str) -> bool:
         """Return whether a part behind a comma only continues the clause before it."""
-        if self._continues.search(text):
+        if self.continuations.search(text):
             return True
-        return self._verbs is not None and not self._verbs.search(text) and not _RELATIVE.match(text)
+        return self.verbs is not None and not self.verbs.search(text) and not _RELATIVE.match(text)
 
 
 @cache
-def languages() -> dict[str, Language]:
-    """Return the languages of ``hedges.toml`` by name."""
-    return {name: Language(table) for name, table in _tables().items()}
-
-
-@cache
-def _tables() -> dict[str, dict[str, Any]]:
+def tables() -> dict[str, dict[str, Any]]:
+    """Return the tables of ``hedges.toml`` by language."""
     text = resources.files("masis.audit.citations").joinpath("hedges.toml").read_text(encoding="utf-8")
     return tomllib.loads(text)
 
 
 @cache
+def language(name: str) -> Language:
+    """Return a language, its patterns compiled: most texts need one or none."""
+    table = tables()[name]
+    turns, openers, closers, verbs = table["turns"], table["openers"], table.get("closers"), table.get("verbs")
+    edge = "" if _WIDE.search(turns) else r"\b"  # Chinese and Japanese set no blanks around words
+    hedges = table["hedges"]
+    for word, alternatives in table.get("words", {}).items():
+        hedges = hedges.replace(f"{{{word}}}", alternatives)
+    return Language(
+        hedges=tuple(map(re.compile, hedges.strip().splitlines())),
+        turns=re.compile(rf"({_STRONG}|[,，、]?\s?{edge}(?:{turns}){edge}[,，、]?)|(?:{_COMMA})"),
+        begins_with_turn=re.compile(rf"(?:{turns}){edge}"),
+        continuations=re.compile(rf"\A(?:{openers}){edge}" + (rf"|(?:{closers})\W*\Z" if closers else "")),
+        verbs=re.compile(verbs) if verbs else None,
+    )
+
+
+@cache
+def _cues() -> dict[str, re.Pattern[str]]:
+    return {name: re.compile(table["cue"]) for name, table in tables().items()}
+
+
+@cache
 def _introduction() -> re.Pattern[str]:
-    words = "|".join(str(table["introductions"]) for table in _tables().values())
+    words = "|".join(str(table["introductions"]) for table in tables().values())
     return re.compile(rf"\A(?:{words})\b[,，、]?\s*")
 
 
@@ -106,10 +93,8 @@ class _Clause(NamedTuple):
 def hedges(sentence: str) -> bool:
     """Return whether the sentence only says what is not known, not stated or not found, in any of the languages."""
     low = _introduction().sub("", sentence.casefold().strip())
-    return any(
-        language.cue.search(low) and language.hedged(low) and not _asserts_beside(low, language)
-        for language in languages().values()
-    )
+    met = (language(name) for name, cue in _cues().items() if cue.search(low))
+    return any(each.hedged(low) and not _asserts_beside(low, each) for each in met)
 
 
 def _asserts_beside(low: str, language: Language) -> bool:
@@ -137,12 +122,6 @@ def _clauses(low: str, language: Language) -> Iterator[_Clause]:
 
 def _asserts(clause: _Clause, language: Language) -> bool:
     """Return whether a clause says something of its own beside the hedge."""
-    text = clause.text
-    if _too_short(text) or language.hedged(text):
-        return False
-    return clause.own or not language.continues(text)
-
-
-def _too_short(text: str) -> bool:
-    wide = len(_WIDE.findall(text))
-    return wide < _WIDE_LEAST if wide else len(_WORD.findall(text)) < _WORDS_LEAST
+    text, wide = clause.text, len(_WIDE.findall(clause.text))
+    too_short = wide < _WIDE_LEAST if wide else len(_WORD.findall(text)) < _WORDS_LEAST
+    return not too_short and not language.hedged(text) and (clause.own or not language.continues(text))

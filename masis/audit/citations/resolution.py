@@ -16,6 +16,7 @@ Where a step finds two candidates it finds none: an ambiguous reference never re
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable
 from functools import cached_property, lru_cache
 from itertools import pairwise
@@ -53,28 +54,36 @@ def index_of(ids: tuple[str, ...], sources: tuple[str | None, ...]) -> EvidenceI
 
 
 class EvidenceIndex:
-    """The ids and sources of a case's evidence, looked up by what an answer writes; tables are built when needed."""
+    """The ids and sources of a case's evidence, looked up by what an answer writes."""
 
     def __init__(self, ids: tuple[str, ...], sources: tuple[str | None, ...] = ()) -> None:
-        self.ids = ids
-        self.exact = frozenset(ids)
-        self._sources = sources
-
-    # resolving
+        self.ids, self.exact = ids, frozenset(ids)
+        self.bare_numbers = all(id_.isdecimal() for id_ in ids)
+        self.bracketed = tuple(sorted((id_ for id_ in ids if "[" in id_ or "]" in id_), key=len, reverse=True))
+        """Ids that hold brackets themselves, the longest first."""
+        self.worded = any(map(worded, ids))
+        """Whether any id holds a letter and a digit, so that it can stand in round brackets."""
+        self.has_addresses = any("://" in name for name in [*ids, *(source or "" for source in sources)])
+        """Whether evidence is named by web addresses, so that a link is this case's way of citing."""
+        self._forms = [(form, _unique((form(id_), id_) for id_ in ids)) for form in (_fold, _loosen, _unpad)]
+        self._numbers = _unique((number, id_) for id_ in ids if (number := _number_of(id_)) is not None)
+        self.highest_number = max([len(ids), *self._numbers])
+        """The highest number an id ends in, at least the number of chunks."""
+        self._by_source: dict[str, list[str]] = defaultdict(list)
+        for id_, source in zip(ids, sources, strict=False):
+            for name in {_address(source or ""), _address(id_) if "://" in id_ else ""} - {""}:
+                self._by_source[name].append(id_)
 
     def resolve(self, name: str) -> Resolution:
         """What a reference as written names, sources aside."""
         if name in self.exact:
             return Resolution(name, "exact")
         if name.isdecimal():
-            return self.resolve_number(int(name)) if len(name) <= 9 else NOTHING
-        return self._normalised(name)
-
-    def _normalised(self, name: str) -> Resolution:
-        found = self._folded.get(_fold(name)) or self._loose.get(_loosen(name)) or self._unpadded.get(_unpad(name))
+            return self._resolve_number(int(name)) if len(name) <= 9 else NOTHING
+        found = next(filter(None, (table.get(form(name)) for form, table in self._forms)), None)
         return Resolution(found, "normalised") if found else NOTHING
 
-    def resolve_number(self, number: int) -> Resolution:
+    def _resolve_number(self, number: int) -> Resolution:
         """What a bare number names: the one id ending in it, else the position where ids are opaque."""
         if number in self._numbers:
             found = self._numbers[number]
@@ -85,26 +94,21 @@ class EvidenceIndex:
 
     def resolve_source(self, name: str) -> tuple[str, ...]:
         """The chunks whose source is this address or name; several where several come from one source."""
-        return self._by_source.get(_address(name), ())
-
-    # shape
+        return tuple(self._by_source.get(_address(name), ()))
 
     def shaped(self, name: str, *, loosely: bool = True) -> bool:
         """Whether a name that names no evidence is written in the style of this case's ids, and so poses as one.
 
         ``loosely``: also where word and number are joined otherwise, as ``PMID 12`` beside ``PMID:99``.
         """
-        if _skeleton(name) in self._skeletons:
+        styles = self._styles
+        if _skeleton(name) in styles.skeletons or (loosely and _skeleton(_loosen(name)) in styles.loose_skeletons):
             return True
-        if loosely and _skeleton(_loosen(name)) in self._loose_skeletons:
+        if _classes(name) in styles.classes:
             return True
-        if _classes(name) in self._class_skeletons:
-            return True
-        if self._single_letters and len(name) == 1 and name.isalpha() and name.isascii():
+        if styles.single_letters and len(name) == 1 and name.isalpha() and name.isascii():
             return name.isupper() == self.ids[0].isupper()
-        if self._hash_lengths and _hash_like(name):
-            return any(abs(len(name) - length) <= 2 for length in self._hash_lengths)
-        return False
+        return any(abs(len(name) - length) <= 2 for length in styles.hash_lengths) and _hash_like(name)
 
     def keyed(self, name: str) -> bool:
         """Whether a name behind ``@`` reads as a bibliography's key: it holds a number, or the ids are plain words."""
@@ -112,91 +116,34 @@ class EvidenceIndex:
 
     def slug(self, name: str) -> bool:
         """Whether the name is words joined like this case's ids: ``earnings-call`` beside ``annual-report``."""
-        return self._slugs and _SLUG.fullmatch(name) is not None
-
-    @property
-    def bare_numbers(self) -> bool:
-        """Whether all ids are numbers."""
-        return all(id_.isdecimal() for id_ in self.ids)
+        return self._styles.slugs and _SLUG.fullmatch(name) is not None
 
     @cached_property
-    def highest_number(self) -> int:
-        """The highest number an id ends in, at least the number of chunks."""
-        return max([len(self.ids), *self._numbers])
-
-    @cached_property
-    def has_addresses(self) -> bool:
-        """Whether evidence is named by web addresses, so that a link is this case's way of citing."""
-        return any("://" in name for name in [*self.ids, *(source or "" for source in self._sources)])
-
-    @cached_property
-    def bracketed(self) -> tuple[str, ...]:
-        """Ids that hold brackets themselves, the longest first."""
-        return tuple(sorted((id_ for id_ in self.ids if "[" in id_ or "]" in id_), key=len, reverse=True))
-
-    @cached_property
-    def worded(self) -> bool:
-        """Whether any id holds a letter and a digit, so that it can stand in round brackets."""
-        return any(_round_worthy(id_) for id_ in self.ids)
-
-    # tables
-
-    @cached_property
-    def _folded(self) -> dict[str, str | None]:
-        return _unique((_fold(id_), id_) for id_ in self.ids)
-
-    @cached_property
-    def _loose(self) -> dict[str, str | None]:
-        return _unique((_loosen(id_), id_) for id_ in self.ids)
-
-    @cached_property
-    def _unpadded(self) -> dict[str, str | None]:
-        return _unique((_unpad(id_), id_) for id_ in self.ids)
-
-    @cached_property
-    def _numbers(self) -> dict[int, str | None]:
-        return _unique((number, id_) for id_ in self.ids if (number := _number_of(id_)) is not None)
-
-    @cached_property
-    def _by_source(self) -> dict[str, tuple[str, ...]]:
-        table: dict[str, list[str]] = {}
-        for id_, source in zip(self.ids, self._sources, strict=False):
-            for name in {_address(source or ""), _address(id_) if "://" in id_ else ""} - {""}:
-                table.setdefault(name, []).append(id_)
-        return {name: tuple(ids) for name, ids in table.items()}
-
-    @cached_property
-    def _skeletons(self) -> frozenset[str]:
-        return frozenset(
-            _skeleton(id_)
-            for id_ in self.ids
-            if any(map(str.isdecimal, id_)) and not id_.isdecimal() and not _hash_like(id_)
+    def _styles(self) -> _Styles:
+        hashes = {id_ for id_ in self.ids if _hash_like(id_)}
+        named = [id_ for id_ in self.ids if id_ not in hashes]
+        numbered = [id_ for id_ in named if any(map(str.isdecimal, id_)) and not id_.isdecimal()]
+        skeletons = frozenset(map(_skeleton, numbered))
+        return _Styles(
+            skeletons,
+            loose_skeletons=frozenset(_skeleton(loose) for loose in map(_loosen, named) if _PADDED.fullmatch(loose)),
+            # where the words of the ids vary (smith-2004, jones-2011), their classes stand for them
+            classes=frozenset(map(_classes, self.ids)) - {""} if len(skeletons) > 1 else frozenset(),
+            hash_lengths=frozenset(map(len, hashes)),
+            single_letters=bool(self.ids) and all(len(id_) == 1 and id_.isalpha() for id_ in self.ids),
+            slugs=len(self.ids) > 1 and all(_SLUG.fullmatch(id_) for id_ in self.ids),
         )
 
-    @cached_property
-    def _loose_skeletons(self) -> frozenset[str]:
-        return frozenset(
-            _skeleton(loose) for id_ in self.ids if not _hash_like(id_) and _PADDED.fullmatch(loose := _loosen(id_))
-        )
 
-    @cached_property
-    def _class_skeletons(self) -> frozenset[str]:
-        """Where the words of the ids vary (``smith-2004``, ``jones-2011``), their classes stand for them."""
-        if len(self._skeletons) < 2:
-            return frozenset()
-        return frozenset(classes for id_ in self.ids if (classes := _classes(id_)))
+class _Styles(NamedTuple):
+    """How the ids of a case are written."""
 
-    @cached_property
-    def _hash_lengths(self) -> frozenset[int]:
-        return frozenset(len(id_) for id_ in self.ids if _hash_like(id_))
-
-    @cached_property
-    def _single_letters(self) -> bool:
-        return bool(self.ids) and all(len(id_) == 1 and id_.isalpha() for id_ in self.ids)
-
-    @cached_property
-    def _slugs(self) -> bool:
-        return len(self.ids) > 1 and all(_SLUG.fullmatch(id_) for id_ in self.ids)
+    skeletons: frozenset[str]
+    loose_skeletons: frozenset[str]
+    classes: frozenset[str]
+    hash_lengths: frozenset[int]
+    single_letters: bool
+    slugs: bool
 
 
 Key = TypeVar("Key")
@@ -266,5 +213,6 @@ def _classes(name: str) -> str:
     return _LOWER.sub("a", _UPPER.sub("A", _TITLE.sub("\x01", _DIGITS.sub("0", name))))
 
 
-def _round_worthy(name: str) -> bool:
+def worded(name: str) -> bool:
+    """Whether a name holds a letter and a digit."""
     return any(map(str.isalpha, name)) and any(map(str.isdecimal, name))

@@ -7,9 +7,10 @@ import queue
 from collections.abc import Callable, Generator, Iterator, Mapping
 from concurrent.futures import wait
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from pydantic import BaseModel
+from pydantic_core import to_jsonable_python
 
 from masis import version
 from masis.audit import acceptance, claims, critique, evaluation, issues, limits, routing, step_events
@@ -25,10 +26,20 @@ from masis.audit.output_validation import passed
 from masis.audit.revision import NO_ACCUSATION, dropped
 from masis.audit.run_control import Cancelled, Notice
 from masis.errors import MAX_ITERATIONS_WARNING, StepError
-from masis.schema.audit import CitationAudit, ClaimReport, Critique, Draft, Evaluation, Issue, Revision
+from masis.schema.audit import (
+    CitationAudit,
+    ClaimCheck,
+    ClaimReport,
+    Critique,
+    Draft,
+    Evaluation,
+    Issue,
+    MissingPoint,
+    Revision,
+)
 from masis.schema.base import Unscored
 from masis.schema.calls import ModelCall, Step, Usage
-from masis.schema.case import Case, Evidence, GivenCitation
+from masis.schema.case import Case, Evidence
 from masis.schema.run import Event, Iteration, Run, RunWarning, StepsDone, TerminationReason, Versions
 from masis.schema.wording import counted
 from masis.settings import Settings
@@ -48,13 +59,6 @@ LOGGED_AS_ERRORS = {"critique", "revision"}
 def as_text(value: object) -> str:
     """Return a value as a log line shows it: numbers with three decimals, None as ``none``."""
     return f"{value:.3f}" if isinstance(value, float) else "none" if value is None else str(value)
-
-
-def _plain(text: object) -> object:
-    """Return a record, or several, as JSON values."""
-    if isinstance(text, BaseModel):
-        return text.model_dump(mode="json")
-    return [_plain(each) for each in text] if isinstance(text, tuple) else text
 
 
 class RunReporter:
@@ -120,7 +124,7 @@ class RunReporter:
     def log_text(self, what: str, text: object) -> None:
         """Write a text in full at DEBUG, where the settings allow it (REQ-CRITIC-OBS-004)."""
         if self.log_texts and log.isEnabledFor(logging.DEBUG):
-            fields = {"event": "text", "run": self.run_id, what: _plain(text)}
+            fields = {"event": "text", "run": self.run_id, what: to_jsonable_python(text)}
             log.debug("run %s: %s: %s", self.run_id, what, text, extra={"fields": fields})
 
 
@@ -137,6 +141,7 @@ POLL_S = 0.2
 """How often a waiting step emits the notices of its calls and looks whether the run was cancelled."""
 
 
+@dataclass
 class AuditRun:
     """One audit under way: does the steps in order and hands what happens to its reporter.
 
@@ -144,28 +149,22 @@ class AuditRun:
     happen and a run can be cancelled without waiting for the reply.
     """
 
-    def __init__(
-        self,
-        case: Case,
-        roles: Roles,
-        settings: Settings,
-        run_id: str,
-        case_digest: str,
-        cancelled: Callable[[], bool],
-        keep: Callable[[Draft | Iteration | StepsDone], None],
-        clock: Clock,
-    ) -> None:
-        self.case, self.case_digest, self.roles, self.settings = case, case_digest, roles, settings
-        self.cancelled, self.keep, self.clock = cancelled, keep, clock
-        self.control = roles.control
-        self.control.calls.case_id = case.id
-        if not roles.waits:
-            self.control.cancellation.ask = cancelled
-        self.reporter = RunReporter(run_id, case.id, clock, log_texts=settings.log_texts)
+    case: Case
+    roles: Roles
+    settings: Settings
+    run_id: str
+    case_digest: str
+    cancelled: Callable[[], bool]
+    keep: Callable[[Draft | Iteration | StepsDone], None]
+    clock: Clock
+
+    def __post_init__(self) -> None:
+        self.control = self.roles.control
+        self.control.calls.case_id = self.case.id
+        if not self.roles.waits:
+            self.control.cancellation.ask = self.cancelled
+        self.reporter = RunReporter(self.run_id, self.case.id, self.clock, log_texts=self.settings.log_texts)
         self.step_ms: dict[str, float] = {}
-        self.iterations: list[Iteration] = []
-        self.draft: Draft | None = None
-        self.steps: StepsDone | None = None
         self.mark = 0
         """How many calls are filed under the draft or an iteration; those after it are not yet."""
 
@@ -221,19 +220,25 @@ class AuditRun:
         self.control.calls.at(step, number)
         yield self.reporter.event("step_started", iteration=number, step=step)
 
-    def _doing(self, step: Step, work: Callable[[], T]) -> Generator[Event, None, T]:
-        """Do a step's work, timed; where it may wait for a model, emit what its calls report meanwhile."""
+    def _doing(self, step: Step, work: Callable[[], T]) -> Generator[Event, None, T | Unscored]:
+        """Do a step's work, timed; where it may wait for a model, emit what its calls report meanwhile.
+
+        A step that fails leaves a reason.
+        """
         with self._timed(step):
-            if not self.roles.waits:
-                return work()
-            doing = start_in_thread(work, "step")
-            while not wait([doing], POLL_S).done:  # waking for every notice would cost more than the notices do
+            try:
+                if not self.roles.waits:
+                    return work()
+                doing = start_in_thread(work, "step")
+                while not wait([doing], POLL_S).done:  # waking for every notice would cost more than the notices do
+                    yield from self._notices()
+                    if self.cancelled():
+                        self.control.cancellation.cancel()  # the call under way ends by itself, unread
+                        raise Cancelled
                 yield from self._notices()
-                if self.cancelled():
-                    self.control.cancellation.cancel()  # the call under way ends by itself, unread
-                    raise Cancelled
-            yield from self._notices()
-            return doing.result()
+                return doing.result()
+            except StepError as error:
+                return Unscored.of(error)
 
     def _notices(self) -> Events:
         with suppress(queue.Empty):
@@ -262,10 +267,9 @@ class AuditRun:
         if self.draft is None:
             yield from self._begin("drafting", None)
             drafter, case = self.roles.drafter, self.case
-            try:
-                draft = yield from self._doing("drafting", lambda: drafter.draft(case.query, case.evidence))
-            except StepError as error:
-                yield from self.reporter.warn(error.code, "drafting", str(error))
+            draft = yield from self._doing("drafting", lambda: drafter.draft(case.query, case.evidence))
+            if isinstance(draft, Unscored):
+                yield from self.reporter.warn(draft.code, "drafting", draft.reason)
                 return None
             self.draft = draft.model_copy(update={"calls": self._filed()})
             self.keep(self.draft)
@@ -323,7 +327,7 @@ class AuditRun:
             if revision is not None:
                 last = self._recorded(last)
                 self.keep(last)  # a run cut short during the evaluation must not ask for the revision again
-            evaluated = yield from self._evaluate(self._context(last), last.critique)
+            evaluated = yield from self._evaluate(self._context_of(last), last.critique)
             last = last.model_copy(update={"evaluation": evaluated})
         yield from self._finish(self._recorded(last))
         return reason, None if reason else revision
@@ -332,21 +336,18 @@ class AuditRun:
         """Keep the last iteration as it is now, and say that it is finished."""
         self.iterations[-1] = last
         self.keep(last)
-        data = step_events.of_iteration(last)
-        self._log_iteration(last, data)
-        yield self.reporter.event("iteration_finished", iteration=last.iteration_number, data=data)
+        number, data = last.iteration_number, step_events.of_iteration(last)
+        words = (
+            f"iteration {number}: quality {as_text(last.quality_score)}, improvement "
+            f"{as_text(last.improvement_delta)}, {counted(len(last.issues), 'issue')}"
+        )
+        self.reporter.log(logging.INFO, "iteration_finished", words, {"iteration": number, **data})
+        yield self.reporter.event("iteration_finished", iteration=number, data=data)
 
     def _recorded(self, iteration: Iteration) -> Iteration:
         """Return the iteration with the time of its steps and the calls that were made since it was audited."""
         times, calls = iteration.step_ms | self.step_ms, (*iteration.calls, *self._filed())
         return iteration.model_copy(update={"step_ms": times, "calls": calls})
-
-    def _log_iteration(self, iteration: Iteration, data: dict[str, Any]) -> None:
-        words = (
-            f"iteration {iteration.iteration_number}: quality {as_text(iteration.quality_score)}, improvement "
-            f"{as_text(iteration.improvement_delta)}, {counted(len(iteration.issues), 'issue')}"
-        )
-        self.reporter.log(logging.INFO, "iteration_finished", words, {"iteration": iteration.iteration_number, **data})
 
     def _iteration(self, answer: str, revision: Revision | None) -> Events:
         number = len(self.iterations) + 1
@@ -372,17 +373,7 @@ class AuditRun:
             still_open = carried(self.iterations[-1], part, cited, checked.checks, found)
             cited = with_carried(cited, still_open, self.settings.invalid_citation_penalty)
             found = tuple(issues.numbered((*found, *still_open)))
-        context = AuditContext(
-            self.case.query,
-            part,
-            evidence,
-            cited,
-            checked.checks,
-            report.missing,
-            found,
-            number,
-            self._reasoning(),
-        )
+        context = self._context(number, answer, cited, checked.checks, report.missing, found)
         verdict, evaluated, stopped = done.critique, done.evaluation, False
         try:
             if verdict is None or verdict.unscored:
@@ -434,27 +425,22 @@ class AuditRun:
             self.keep(more)
 
     def _audit_citations(self, answer: str) -> CitationAudit:
+        original = limits.answer_within(self.case.answer or "", self.settings)
+        given = tuple(each for each in self.case.given_citations if each.end <= len(original))
         return audit_citations(
             answer,
             self.case.evidence,
             mode=self.settings.citation_mode,
             invalid_penalty=self.settings.invalid_citation_penalty,
             uncited_penalty=self.settings.uncited_claim_penalty,
-            given=self._given_citations(answer),
+            given=placed(given, original, answer),  # those that this answer still carries
         )
-
-    def _given_citations(self, answer: str) -> tuple[GivenCitation, ...]:
-        """Return the citations beside the original answer that this one still carries, within what is checked."""
-        original = limits.answer_within(self.case.answer or "", self.settings)
-        given = tuple(each for each in self.case.given_citations if each.end <= len(original))
-        return placed(given, original, answer)
 
     def _check_claims(
         self, whole: str, answer: str, cited: CitationAudit, evidence: tuple[Evidence, ...], number: int
     ) -> Generator[Event, None, tuple[Checked, ClaimReport]]:
         yield from self._begin("claims", number)
         case, verifier = self.case, self.roles.verifier
-        checked, unscored = Checked(()), None
         extracted = 0
 
         def check() -> Checked:
@@ -472,12 +458,20 @@ class AuditRun:
             checks = judged.checks if evidence == case.evidence else limits.without_absence(judged.checks)
             return judged._replace(checks=uncertified(checks, answer, evidence))
 
-        try:
-            checked = yield from self._doing("claims", check)
-        except StepError as error:
-            unscored = Unscored(reason=str(error), code=error.code, raw=error.raw)
-            yield from self.reporter.warn(error.code, "claims", f"The claims are unscored: {error}", number)
-        yield from self._warn_of_unscored_claims(checked, number)
+        result = yield from self._doing("claims", check)
+        unscored = result if isinstance(result, Unscored) else None
+        checked = Checked(()) if isinstance(result, Unscored) else result
+        if unscored:
+            yield from self.reporter.warn(
+                unscored.code, "claims", f"The claims are unscored: {unscored.reason}", number
+            )
+        failures = [(check.unscored.code, check.unscored.reason) for check in checked.checks if check.unscored]
+        for failure in dict.fromkeys(failures):
+            message = f"{failures.count(failure)} claims are unscored: {failure[1]}"
+            yield from self.reporter.warn(failure[0], "claims", message, number)
+        if lacking := checked.completeness_unscored:
+            message = f"What is left out could not be determined: {lacking.reason}"
+            yield from self.reporter.warn(lacking.code, "claims", message, number)
         data = step_events.of_claims(checked.checks, checked.missing)
         yield self.reporter.step_finished("claims", number, data)
         counts = (0, 0) if unscored else (extracted, len(checked.checks))
@@ -489,27 +483,13 @@ class AuditRun:
         )
         return checked, report
 
-    def _warn_of_unscored_claims(self, checked: Checked, number: int) -> Events:
-        failures = [(check.unscored.code, check.unscored.reason) for check in checked.checks if check.unscored]
-        for code, reason in dict.fromkeys(failures):
-            yield from self.reporter.warn(
-                code, "claims", f"{failures.count((code, reason))} claims are unscored: {reason}", number
-            )
-        if lacking := checked.completeness_unscored:
-            yield from self.reporter.warn(
-                lacking.code, "claims", f"What is left out could not be determined: {lacking.reason}", number
-            )
-
     def _criticise(self, context: AuditContext) -> Generator[Event, None, tuple[Critique, tuple[Issue, ...]]]:
         number, critic = context.iteration_number, self.roles.critic
         if self.settings.depth == "quick":
             left_out = critique.ruled(critique.NOT_RUN, context.citation_audit, context.issues, critic.judged_by)
             return left_out, context.issues
         yield from self._begin("critique", number)
-        try:
-            judgement = yield from self._doing("critique", lambda: critic.critique(context))
-        except StepError as error:
-            judgement = Unscored(reason=str(error), code=error.code, raw=error.raw)
+        judgement = yield from self._doing("critique", lambda: critic.critique(context))
         own = issues.RaisedIssues((), ())
         if isinstance(judgement, Unscored):
             yield from self.reporter.warn(
@@ -528,10 +508,7 @@ class AuditRun:
     def _evaluate(self, context: AuditContext, verdict: Critique) -> Generator[Event, None, Evaluation]:
         number, evaluator = context.iteration_number, self.roles.evaluator
         yield from self._begin("evaluation", number)
-        try:
-            judgement = yield from self._doing("evaluation", lambda: evaluator.evaluate(context, verdict))
-        except StepError as error:
-            judgement = Unscored(reason=str(error), code=error.code, raw=error.raw)
+        judgement = yield from self._doing("evaluation", lambda: evaluator.evaluate(context, verdict))
         result = evaluation.ruled(judgement, context.citation_audit, verdict, self.settings, evaluator.judged_by)
         if result.unscored:
             yield from self.reporter.warn(
@@ -544,13 +521,16 @@ class AuditRun:
     def _revise(self) -> Generator[Event, None, Revision | None]:
         last, reviser, validator = self.iterations[-1], self.roles.reviser, self.roles.validator
         yield from self._begin("revision", last.iteration_number)
-        context = self._context(last)
+        context = self._context_of(last)
         wrong = tuple(issue for issue in last.issues if issue.rule not in NO_ACCUSATION)
-        try:
-            revised = yield from self._doing("revision", lambda: reviser.revise(context, last.critique, wrong))
-            revision = limits.with_rest(passed(validator, revised, context), context.answer, last.answer)
-        except StepError as error:
-            yield from self.reporter.warn(error.code, "revision", str(error), last.iteration_number)
+
+        def revise() -> Revision:
+            revised = passed(validator, reviser.revise(context, last.critique, wrong), context)
+            return limits.with_rest(revised, context.answer, last.answer)
+
+        revision = yield from self._doing("revision", revise)
+        if isinstance(revision, Unscored):
+            yield from self.reporter.warn(revision.code, "revision", revision.reason, last.iteration_number)
             return None
         self.reporter.log_text("revision", revision)
         self.reporter.log_text("changes", revision.changes_explanation)
@@ -558,21 +538,23 @@ class AuditRun:
         yield self.reporter.step_finished("revision", last.iteration_number, data)
         return revision
 
-    def _context(self, iteration: Iteration) -> AuditContext:
-        return AuditContext(
-            self.case.query,
-            limits.answer_within(iteration.answer, self.settings),
-            limits.evidence_within(self.case.evidence, iteration.citation_audit, self.settings),
-            iteration.citation_audit,
-            iteration.claims,
-            iteration.claim_report.missing,
-            iteration.issues,
-            iteration.iteration_number,
-            self._reasoning(),
-        )
+    def _context_of(self, done: Iteration) -> AuditContext:
+        missing = done.claim_report.missing
+        return self._context(done.iteration_number, done.answer, done.citation_audit, done.claims, missing, done.issues)
 
-    def _reasoning(self) -> tuple[str, ...]:
-        return self.draft.reasoning_steps if self.draft else self.case.reasoning_steps
+    def _context(
+        self,
+        number: int,
+        answer: str,
+        cited: CitationAudit,
+        checks: tuple[ClaimCheck, ...],
+        missing: tuple[MissingPoint, ...],
+        found: tuple[Issue, ...],
+    ) -> AuditContext:
+        part = limits.answer_within(answer, self.settings)
+        evidence = limits.evidence_within(self.case.evidence, cited, self.settings)
+        steps = self.draft.reasoning_steps if self.draft else self.case.reasoning_steps
+        return AuditContext(self.case.query, part, evidence, cited, checks, missing, found, number, steps)
 
     def _result(self, started_at: str, reason: TerminationReason) -> Run:
         best = routing.best_index(self.iterations)
@@ -583,7 +565,7 @@ class AuditRun:
         loose = (*(self.steps.calls if self.steps else ()), *self._filed())
         assessed = acceptance.assess(self.iterations, self.case, reason, self.settings)
         return Run(
-            id=self.reporter.run_id,
+            id=self.run_id,
             case_id=self.case.id,
             case_digest=self.case_digest,
             started_at=started_at,

@@ -29,25 +29,11 @@ from masis.integrations.dspy.contracts import (
 if TYPE_CHECKING:
     from masis.integrations.dspy.agents import CONTEXT, CriticAgent, MultiAgentCriticLoop, RevisionAgent
 
-__all__ = [
-    "CONTEXT",
-    "CriticAgent",
-    "CriticAgentInput",
-    "CriticAgentOutput",
-    "CriticLoopInput",
-    "CriticLoopOutput",
-    "EvidenceChunk",
-    "Issue",
-    "IterationResult",
-    "MultiAgentCriticLoop",
-    "RevisionAgent",
-    "RevisionAgentInput",
-    "RevisionAgentOutput",
-]
+_OF_AGENTS = frozenset({"CONTEXT", "CriticAgent", "MultiAgentCriticLoop", "RevisionAgent"})
 
 
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
+    if name not in _OF_AGENTS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(part("agents"), name)
 

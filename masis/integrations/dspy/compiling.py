@@ -14,6 +14,7 @@ import random
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from statistics import fmean
 from typing import Any, Literal, NamedTuple
 
@@ -167,7 +168,12 @@ def inputs_of(role: Role, case: Labelled) -> dict[str, Any]:
     shared = {"original_query": case.query, "evidence_chunks": list(case.evidence)}
     if role == "critic":
         return {**shared, "answer": case.answer, "reasoning_steps": list(case.reasoning_steps)}
-    critique = {"issues": labelled.reviser_issues(case), "critique_reasoning": ""}
+    found = [
+        {"severity": each.severity, "type": each.kind, "quote": each.words or None}
+        | dict.fromkeys(("description", "reason"), each.description)
+        for each in case.expected
+    ]
+    critique = {"issues": found, "critique_reasoning": ""}
     return {**shared, "original_answer": case.answer, "critique": critique}
 
 
@@ -281,25 +287,23 @@ def measured(session: Session, program: Any, cases: Sequence[Labelled]) -> list[
 
     Raises ProviderFailed where the model could not be asked: that says nothing about the program.
     """
+    role = session.plan.role
 
-    def worth(case: Labelled) -> Callable[[], float]:
-        return lambda: _worth(session.plan.role, program, case)
+    def worth(case: Labelled) -> float:
+        prediction = program(**inputs_of(role, case))
+        unscored = prediction.verdict.unscored if role == "critic" else None
+        if unscored is not None and unscored.code == ProviderFailed.code:
+            raise ProviderFailed(unscored.reason)
+        return graded(role, case, prediction).score
 
     found: list[float] = []
     for start in range(0, len(cases), session.concurrency):
-        for outcome in run_concurrently([worth(case) for case in cases[start : start + session.concurrency]]):
+        asked = [partial(worth, case) for case in cases[start : start + session.concurrency]]
+        for outcome in run_concurrently(asked):
             if isinstance(outcome, ProviderFailed):
                 raise outcome
             found.append(0.0 if isinstance(outcome, StepError) else outcome)
     return found
-
-
-def _worth(role: Role, program: Any, case: Labelled) -> float:
-    prediction = program(**inputs_of(role, case))
-    unscored = prediction.verdict.unscored if role == "critic" else None
-    if unscored is not None and unscored.code == ProviderFailed.code:
-        raise ProviderFailed(unscored.reason)
-    return graded(role, case, prediction).score
 
 
 def state_of(program: Any) -> dict[str, programs.Part]:

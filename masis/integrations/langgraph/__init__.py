@@ -18,7 +18,7 @@ from __future__ import annotations
 from masis.errors import MissingExtra
 
 try:
-    import langgraph  # noqa: F401 (whether it is here)
+    import langgraph
 except ImportError as error:
     raise MissingExtra(
         "The nodes for LangGraph need the package langgraph. Install it: pip install '.[langgraph]'"
@@ -28,21 +28,3 @@ from masis.integrations.langgraph.evidence import EvidenceState, evidence_critic
 from masis.integrations.langgraph.nodes import critic_node, evaluator_node, synthesizer_node
 from masis.integrations.langgraph.person import aresume, keep_node, person_node, resume, waiting
 from masis.integrations.langgraph.state import EvidenceList, MasisState, Metrics, Trace
-
-__all__ = [
-    "EvidenceList",
-    "EvidenceState",
-    "MasisState",
-    "Metrics",
-    "Trace",
-    "aresume",
-    "critic_node",
-    "evaluator_node",
-    "evidence_critic_node",
-    "evidence_graph",
-    "keep_node",
-    "person_node",
-    "resume",
-    "synthesizer_node",
-    "waiting",
-]

@@ -12,8 +12,16 @@ from langchain_core.runnables import Runnable
 
 from masis.audit.run_control import RunControl
 from masis.errors import InputError, RetrievalFailed
-from masis.integrations.langgraph.reading import abstracts_by_id, state_entry, text_of
-from masis.integrations.langgraph.state import EvidenceList, Metrics, Trace, node
+from masis.integrations.langgraph.state import (
+    EvidenceList,
+    Json,
+    Metrics,
+    Trace,
+    abstracts_by_id,
+    node,
+    state_entry,
+    text_of,
+)
 from masis.observers.observation import ScreeningStart, run_to_completion
 from masis.schema.base import utc_now
 from masis.schema.screening import Abstract, Grade, Ruling
@@ -32,27 +40,21 @@ Source: TypeAlias = Any
 """Something with ``search`` (ours) or ``invoke`` (LangChain's), or a function of a query that gives documents."""
 
 
-def retriever_of(source: Source) -> Retriever:
-    """Return the source as a retriever of ours. Raises InputError for what can't be asked."""
-    if hasattr(source, "search"):
-        ours: Retriever = source
-        return ours
-    ask = getattr(source, "invoke", source)
-    if not callable(ask):
-        raise InputError(
-            f"{type(source).__name__} can't be asked",
-            cure="Give a retriever with search or invoke, or a function of a query.",
-            field="retrievers",
-        )
-    name = getattr(source, "name", None) or getattr(source, "__name__", None) or type(source).__name__
-    return _Asked(ask, str(name))
-
-
 class _Asked:
-    """Takes what is given for a query as its whole list, and reads on in it."""
+    """A source of others as a retriever of ours: takes what is given for a query as its whole list, reads on in it.
 
-    def __init__(self, ask: Callable[[str], Iterable[Any]], name: str) -> None:
-        self._ask, self.name = ask, name
+    Raises InputError for what can't be asked.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self._ask: Any = getattr(source, "invoke", source)
+        if not callable(self._ask):
+            raise InputError(
+                f"{type(source).__name__} can't be asked",
+                cure="Give a retriever with search or invoke, or a function of a query.",
+                field="retrievers",
+            )
+        self.name = str(getattr(source, "name", None) or getattr(source, "__name__", None) or type(source).__name__)
 
     def search(self, query: str, limit: int, offset: int = 0) -> tuple[Abstract, ...]:
         """Return at most ``limit`` of what is given, from ``offset`` on. Raises RetrievalFailed where that fails."""
@@ -61,9 +63,6 @@ class _Asked:
         except Exception as error:  # sources of others fail in ways of their own
             raise RetrievalFailed(f"it can't be asked, or read: {type(error).__name__}.") from error
         return tuple(map(Abstract.model_validate, list(found.values())[offset : offset + limit]))
-
-
-Json = dict[str, Any]
 
 
 def with_abstracts(before: Json | None, new: Any) -> Json:
@@ -158,7 +157,7 @@ def evidence_graph(
     """
     settings = settings or Settings()
     graders(settings, RunControl())
-    sources = [retriever_of(each) for each in retrievers]
+    sources: list[Retriever] = [each if hasattr(each, "search") else _Asked(each) for each in retrievers]
 
     def search(state: Any, thread: str | None, control: RunControl) -> Json:
         abstracts = dict[str, Abstract]()
@@ -200,8 +199,5 @@ def _traced(number: int, decided: Ruling) -> Json:
         "consensus": decided.consensus,
         "average_quality": decided.average,
         "required_average": decided.required_average,
-        "keep": decided.tally.keep,
-        "discard": decided.tally.discard,
-        "needs_more": decided.tally.needs_more,
-        "not_relevant": decided.tally.not_relevant,
+        **{name: getattr(decided.tally, name) for name in ("keep", "discard", "needs_more", "not_relevant")},
     }

@@ -14,8 +14,6 @@ import importlib.util
 
 from masis.errors import MissingExtra
 
-__all__ = ["require"]
-
 
 def require() -> None:
     """Raise MissingExtra where the SDK is not installed."""

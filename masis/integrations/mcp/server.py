@@ -22,7 +22,7 @@ from masis.errors import MasisError
 from masis.integrations.mcp import resources
 from masis.integrations.mcp.quoting import NOTICE, named, quoted_json
 from masis.integrations.mcp.spending import Receipt, Spending
-from masis.integrations.mcp.tools import Progress, Stopped, Tool, Tools, Watch, all_tools
+from masis.integrations.mcp.tools import TOOLS, Progress, Stopped, Tool, Tools, Watch
 from masis.services import Workbench
 
 log = logging.getLogger("masis.integrations.mcp")
@@ -96,14 +96,13 @@ class MasisServer:
         self._uncounted = self.spending.watch()
         self.tools = Tools(workbench, self.spending)
         self._audits, self._readers = Pool(audits, "mcp-audit"), Pool(READERS, "mcp-read")
-        by_name = all_tools()
         self.server: Server[Any] = Server(
             "masis-workbench",
             version=version.APP,
             title="MASIS Workbench",
             description="Audits answers against their evidence.",
             instructions=INSTRUCTIONS,
-            get_tool_input_schema=lambda name: by_name[name].input_schema() if name in by_name else None,
+            get_tool_input_schema=lambda name: TOOLS[name].input_schema() if name in TOOLS else None,
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,
             on_list_resources=self._list_resources,
@@ -123,24 +122,12 @@ class MasisServer:
     # tools
 
     async def _list_tools(self, ctx: Context, params: Any) -> wire.ListToolsResult:
-        return wire.ListToolsResult(
-            tools=[
-                wire.Tool(
-                    name=tool.name,
-                    title=tool.marks.title,
-                    description=tool.description,
-                    input_schema=tool.input_schema(),
-                    output_schema=tool.output_schema,
-                    annotations=wire.ToolAnnotations(title=tool.marks.title, **tool.marks.hints(self.tools.settings)),
-                )
-                for tool in all_tools().values()
-            ]
-        )
+        return wire.ListToolsResult(tools=[tool.listed(self.tools.settings) for tool in TOOLS.values()])
 
     async def _call_tool(self, ctx: Context, params: wire.CallToolRequestParams) -> wire.CallToolResult:
-        tool = all_tools().get(params.name)
+        tool = TOOLS.get(params.name)
         if tool is None:
-            return _failed(f"There is no tool {named(params.name)}. There are: {', '.join(all_tools())}.")
+            return _failed(f"There is no tool {named(params.name)}. There are: {', '.join(TOOLS)}.")
         try:
             arguments = tool.read(params.arguments or {})
             result, text, receipt = await self._done(ctx, tool, arguments)
@@ -155,11 +142,11 @@ class MasisServer:
                 f"{tool.name} failed by a fault of the server, which its log on stderr describes; the arguments are "
                 "not to blame, and the same call is likely to fail again."
             )
-        texts = [text, NOTICE, *([receipt.in_words()] if tool.marks.audits else [])]
+        texts = [text, NOTICE, *([receipt.in_words()] if tool.audits else [])]
         return wire.CallToolResult(
             content=[wire.TextContent(type="text", text=each) for each in texts],
             structured_content=result,
-            _meta={"masis/cost": asdict(receipt)} if tool.marks.audits else None,
+            _meta={"masis/cost": asdict(receipt)} if tool.audits else None,
         )
 
     async def _done(self, ctx: Context, tool: Tool, arguments: dict[str, Any]) -> tuple[dict[str, Any], str, Receipt]:
@@ -176,9 +163,9 @@ class MasisServer:
                 result = tool.call(self.tools, arguments, watch)
             return result, quoted_json(result), receipt
 
-        reporting = asyncio.ensure_future(_pass_on(queued, ctx, alive=not tool.marks.steps))
+        reporting = asyncio.ensure_future(_pass_on(queued, ctx, alive=not tool.steps))
         try:
-            found = await (self._audits if tool.marks.audits else self._readers).do(work)
+            found = await (self._audits if tool.audits else self._readers).do(work)
             queued.put_nowait(None)
             await reporting
         finally:
@@ -208,16 +195,14 @@ class MasisServer:
         )
 
     async def _list_prompts(self, ctx: Context, params: Any) -> wire.ListPromptsResult:
-        return wire.ListPromptsResult(prompts=list(resources.PROMPTS))
+        return wire.ListPromptsResult(prompts=list(resources.PROMPTS.values()))
 
     async def _get_prompt(self, ctx: Context, params: wire.GetPromptRequestParams) -> wire.GetPromptResult:
-        text = await self._read(lambda: resources.prompt_named(params.name).message(params.arguments))
-        message = wire.PromptMessage(role="user", content=wire.TextContent(type="text", text=text))
-        return wire.GetPromptResult(description=resources.prompt_named(params.name).description, messages=[message])
+        return await self._read(lambda: resources.prompted(params.name, params.arguments))
 
     async def _complete(self, ctx: Context, params: wire.CompleteRequestParams) -> wire.CompleteResult:
-        asked = params.argument
-        found = await self._read(lambda: resources.completed(self.tools, asked.name, asked.value))
+        name, beginning = params.argument.name, params.argument.value
+        found = await self._read(lambda: resources.completed(self.tools, name, beginning))
         return wire.CompleteResult(completion=found)
 
     async def _read(self, work: Callable[[], R]) -> R:

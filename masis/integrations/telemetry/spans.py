@@ -127,9 +127,8 @@ class _Listener:
             self.open[0].put(texts)
 
     def _workflow(self, name: str, attributes: Attributes) -> None:
-        self._begin(
-            f"invoke_workflow {name}", {OPERATION: "invoke_workflow", "gen_ai.workflow.name": name, **attributes}
-        )
+        named = {OPERATION: "invoke_workflow", "gen_ai.workflow.name": name}
+        self._begin(f"invoke_workflow {name}", {**named, **attributes})
 
     def _begin(self, name: str, attributes: Attributes, kind: SpanKind = SpanKind.INTERNAL) -> None:
         self.open.append(CurrentSpan(self.spans.tracer, name, attributes, kind))
@@ -295,11 +294,7 @@ class _Listener:
 
 
 def _conventional(start: observation.CallStart) -> dict[str, Any]:
-    return {
-        OPERATION: "chat",
-        PROVIDER: provider_name(start.provider),
-        REQUEST_MODEL: start.model,
-    }
+    return {OPERATION: "chat", PROVIDER: provider_name(start.provider), REQUEST_MODEL: start.model}
 
 
 def _of_call(start: observation.CallStart) -> dict[str, Any]:

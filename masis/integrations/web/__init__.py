@@ -9,8 +9,6 @@ import importlib.util
 
 from masis.errors import MissingExtra
 
-__all__ = ["require"]
-
 
 def require() -> None:
     """Raise MissingExtra where Starlette or uvicorn is not installed."""

@@ -36,7 +36,8 @@ class Limiter:
         self._waiting: collections.deque[threading.Event] = collections.deque()
         self._most = most
         self._adapts = adapts
-        self._now = 1 if adapts else most
+        self.now = 1 if adapts else most
+        """How many calls may be under way at the moment."""
         self._alone_s: dict[str, float] = {}
         self._took: list[tuple[str, float]] = []
         self._doubles, self._before = True, 1
@@ -53,14 +54,9 @@ class Limiter:
     def most(self, most: int) -> None:
         """Let so many be under way from now on; those that are go on."""
         with self._lock:
-            self._now = min(self._now, most) if self._adapts or self._now != self._most else most
+            self.now = min(self.now, most) if self._adapts or self.now != self._most else most
             self._most = self._ceiling = most
             self._wake()
-
-    @property
-    def now(self) -> int:
-        """How many calls may be under way at the moment."""
-        return self._now
 
     def answered(self, seconds: float, kind: str = "") -> None:
         """Note how long a reply took that came; replies are held against those of the same kind alone."""
@@ -68,10 +64,10 @@ class Limiter:
             self._until_next_try -= 1
             if self._until_next_try <= 0:
                 self._ceiling = self._most
-            if self._now == self._most and not self._adapts:
+            if self.now == self._most and not self._adapts:
                 return
             self._took.append((kind, seconds))
-            if len(self._took) >= max(SAMPLES_LEAST, 2 * self._now):
+            if len(self._took) >= max(SAMPLES_LEAST, 2 * self.now):
                 self._move()
                 self._wake()
 
@@ -79,26 +75,26 @@ class Limiter:
         """Note that no reply came in time: half as many calls at once from now on."""
         with self._lock:
             self._doubles = False
-            self._set(max(1, self._now // 2), too_high=True)
+            self._set(max(1, self.now // 2), too_high=True)
 
     def _move(self) -> None:
         """Set the limit by how long replies took at the one so far."""
-        if self._now == 1:
+        if self.now == 1:
             took: dict[str, list[float]] = collections.defaultdict(list)
             for kind, seconds in self._took:
                 took[kind].append(seconds)
             self._alone_s |= {kind: median(each) for kind, each in took.items()}
         slower = [seconds / self._alone_s[kind] for kind, seconds in self._took if self._alone_s.get(kind)]
-        if self._now > 1 and slower and median(slower) > SLOWER:
-            back = self._before if self._doubles else self._now - 1
+        if self.now > 1 and slower and median(slower) > SLOWER:
+            back = self._before if self._doubles else self.now - 1
             self._doubles = False
             self._set(back, too_high=True)
         else:
-            self._before = self._now
-            self._set(min(2 * self._now if self._doubles else self._now + 1, self._ceiling))
+            self._before = self.now
+            self._set(min(2 * self.now if self._doubles else self.now + 1, self._ceiling))
 
     def _set(self, now: int, *, too_high: bool = False) -> None:
-        self._now = now
+        self.now = now
         self._took.clear()
         if too_high:
             self._ceiling, self._until_next_try = now, REMEMBERED
@@ -149,7 +145,7 @@ class Limiter:
         return time.monotonic() < self._held_until
 
     def _free(self) -> bool:
-        return self._under_way < self._now and not self.held
+        return self._under_way < self.now and not self.held
 
     def _wake(self) -> None:
         while self._waiting and self._free():

@@ -167,14 +167,9 @@ class _Asking(Generic[R]):
 
     def run(self) -> R:
         """Try until there is a reply that can be read, or a reason to stop."""
-        with observation.observe(self._begins()) as self.under_way:
-            return self._answered()
-
-    def _begins(self) -> observation.CallStart:
-        provider, _, _ = self.model.name.partition(":")
         place = self.control.calls.place
-        return observation.CallStart(
-            provider=provider,
+        start = observation.CallStart(
+            provider=self.model.name.partition(":")[0],
             model=self.model.model,
             role=self.model.role,
             step=place.step,
@@ -185,6 +180,8 @@ class _Asking(Generic[R]):
             system=self.prompt.system,
             question="\n\n".join((self.prompt.shared, self.prompt.task)),
         )
+        with observation.observe(start) as self.under_way:
+            return self._answered()
 
     def _answered(self) -> R:
         outcome: CallOutcome
@@ -259,17 +256,9 @@ class _Asking(Generic[R]):
 
     def _note(self, outcome: Outcome, text: str) -> None:
         """Add a reply that the model has just given."""
-        if self.model.replies is None and self.model.record is None:
-            return
-        self.got.append(
-            RecordedReply(
-                **self.asked.model_dump(exclude={"attempt"}),
-                attempt=len(self.got) + 1,
-                date=utc_now(),
-                outcome=outcome,
-                reply=text,
-            )
-        )
+        if self.model.replies is not None or self.model.record is not None:
+            asked = self.asked.model_dump() | {"attempt": len(self.got) + 1}
+            self.got.append(RecordedReply(**asked, date=utc_now(), outcome=outcome, reply=text))
 
     def _keep(self, *, answered: bool) -> None:
         """Store the replies: all where they are recorded, in the cache those to a question that was answered."""
@@ -329,7 +318,10 @@ class _Asking(Generic[R]):
         """One try, when its turn comes."""
         self._wait_for_turn()
         try:
-            self._may_go_on()
+            if self.control.cancellation.cancelled:
+                raise _Stop("stopped", "stopped before it was asked")
+            if self._left_s() <= 0:
+                raise _Stop("out_of_time", self.failed.message if self.failed else "no time was left to ask")
             if self.until is None:
                 self.limit = self.control.budget.limit()
                 self.until = self.control.budget.seconds() + self.control.budget.left_s()
@@ -388,12 +380,10 @@ class _Asking(Generic[R]):
             if (repaired := self._repaired(reply.text, common)) is not None:
                 return repaired
             self.unread = str(error)
-            failed = TryFailed("malformed", self.unread, raw=reply.text)
-        else:
-            if changed := capabilities.read_well(call.mode):
-                self._report_retry(changed, "malformed", 0.0)
-            return answer
-        raise failed
+            raise TryFailed("malformed", self.unread, raw=reply.text) from None
+        if changed := capabilities.read_well(call.mode):
+            self._report_retry(changed, "malformed", 0.0)
+        return answer
 
     def _repaired(self, text: str, common: bool) -> R | None:
         """The record in a reply out of form, where the output validator can tell it for certain."""
@@ -421,12 +411,6 @@ class _Asking(Generic[R]):
         )
         return answer
 
-    def _may_go_on(self) -> None:
-        if self.control.cancellation.cancelled:
-            raise _Stop("stopped", "stopped before it was asked")
-        if self._left_s() <= 0:
-            raise _Stop("out_of_time", self.failed.message if self.failed else "no time was left to ask")
-
     def _left_s(self) -> float:
         """Seconds left for all tries together; they count from the first turn on."""
         return self.control.budget.left_s() if self.until is None else self.until - self.control.budget.seconds()
@@ -439,12 +423,7 @@ class _Asking(Generic[R]):
         model = self.model
         of = {"role": model.role, "model": model.name, "trouble": trouble, "tries": self.tries}
         self._log_trouble(f"try {self.tries}: {trouble}", {"event": "try_failed", **of})
-        self.control.calls.emit(
-            "call_retried",
-            f"{model.role}: {message}",
-            **of,
-            wait_s=round(wait_s, 3),
-        )
+        self.control.calls.emit("call_retried", f"{model.role}: {message}", **of, wait_s=round(wait_s, 3))
 
     def _log_trouble(self, words: str, fields: dict[str, object]) -> None:
         case_id = self.control.calls.case_id

@@ -2,8 +2,8 @@
 
 Waits double from try to try and half of each is random, so that calls which failed together don't return together. A
 server that asks for a longer wait (``Retry-After``) gets it. No wait is begun that the time left has no room for, and
-every wait ends when the run is cancelled (REQ-CRITIC-032, REQ-CRITIC-NFR-009). The waits are tenacity's; whoever calls
-says which failures are worth another try.
+every wait ends when the run is cancelled (REQ-CRITIC-032, REQ-CRITIC-NFR-009). Whoever calls says which failures are
+worth another try.
 """
 
 from __future__ import annotations
@@ -11,12 +11,10 @@ from __future__ import annotations
 import datetime
 import email.utils
 import math
+import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
-
-from tenacity import RetryCallState, Retrying, wait_exponential, wait_random_exponential
-from tenacity.wait import wait_base
 
 T = TypeVar("T")
 
@@ -65,10 +63,10 @@ class RetryPolicy:
     base_s: float = 0.5
     cap_s: float = 8.0
 
-    def backoff(self) -> wait_base:
-        """Return the policy's own waits: half of each fixed, half random."""
-        half, cap = self.base_s / 2, self.cap_s / 2
-        return wait_exponential(multiplier=half, max=cap) + wait_random_exponential(multiplier=half, max=cap)
+    def backoff_s(self, retry: int) -> float:
+        """Return the wait before a retry, counted from 1: half of it fixed, half random."""
+        half = min(self.base_s * 2.0 ** (retry - 1), self.cap_s) / 2
+        return half + random.uniform(0, half)
 
     def run(
         self,
@@ -80,38 +78,21 @@ class RetryPolicy:
         on_retry: OnRetry = lambda wait_s: None,
     ) -> T:
         """Return what the first try that succeeds returns."""
-        backoff, again = self.backoff(), Again()
-
-        # What tenacity asks after a failed try, in this order: worth_it, wait, stop; then it sleeps.
-        def worth_it(state: RetryCallState) -> bool:
-            nonlocal again
-            error = state.outcome.exception() if state.outcome else None
-            found = None if error is None else classify(error)
-            again = found or Again()
-            return found is not None
-
-        def wait(state: RetryCallState) -> float:
-            return 0.0 if again.at_once else max(float(backoff(state)), again.asked_s or 0.0)
-
-        def stop(state: RetryCallState) -> bool:
-            if state.attempt_number > self.retries:
-                return True
-            if state.upcoming_sleep > left_s():
-                raise NoTimeToRetry(state.upcoming_sleep) from (state.outcome.exception() if state.outcome else None)
-            return False
-
-        def sleep(seconds: float) -> None:
-            if pause(float(seconds)) is False:
+        retry = 0
+        while True:
+            try:
+                return attempt()
+            except Exception as error:
+                retry += 1
+                again = classify(error)
+                if again is None or retry > self.retries:
+                    raise
+                wait_s = 0.0 if again.at_once else max(self.backoff_s(retry), again.asked_s or 0.0)
+                if wait_s > left_s():
+                    raise NoTimeToRetry(wait_s) from error
+            on_retry(wait_s)
+            if pause(wait_s) is False:
                 raise RetryCancelled
-
-        return Retrying(
-            retry=worth_it,
-            wait=wait,
-            stop=stop,
-            sleep=sleep,
-            before_sleep=lambda state: on_retry(state.upcoming_sleep),
-            reraise=True,  # the last failure itself, not a RetryError around it
-        )(attempt)
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:

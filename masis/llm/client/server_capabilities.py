@@ -34,27 +34,15 @@ class ServerCapabilities:
     def __init__(self, modes: tuple[ReplyMode, ...], fixed: ReplyMode | None = None) -> None:
         self._lock = threading.Lock()
         self._modes = (fixed,) if fixed in modes else modes
-        self._mode = self._modes[0]
-        self._without: frozenset[str] = frozenset()
-        self._room = 1
+        self.mode = self._modes[0]
+        """How to ask for a typed reply."""
+        self.without: frozenset[str] = frozenset()
+        """Parameters to leave out."""
+        self.room = 1
+        """By how much the limit of tokens is multiplied: a model that thinks first takes its thoughts from it."""
         self._proven: set[ReplyMode] = set()
         self._doubts: Counter[ReplyMode] = Counter()
         self._characters_a_token = LONG_TOKEN
-
-    @property
-    def mode(self) -> ReplyMode:
-        """How to ask for a typed reply."""
-        return self._mode
-
-    @property
-    def without(self) -> frozenset[str]:
-        """Parameters to leave out."""
-        return self._without
-
-    @property
-    def room(self) -> int:
-        """By how much the limit of tokens is multiplied: a model that thinks first takes its thoughts from it."""
-        return self._room
 
     def cut_the_prompt(self, characters: int, tokens: int) -> bool:
         """Whether the server seems to have read a part of a prompt only, by the tokens that it counted.
@@ -79,21 +67,17 @@ class ServerCapabilities:
         """
         with self._lock:
             if failed.trouble == "parameter" and failed.parameter and failed.parameter not in call.without:
-                if failed.parameter in self._without:
+                if failed.parameter in self.without:
                     return ""
-                self._without |= {failed.parameter}
+                self.without |= {failed.parameter}
                 return f"{failed.parameter!r} is not sent any more"
             if failed.trouble == "cut_off" and failed.tokens.thought and call.room < MOST_ROOM:
-                if self._room > call.room:
+                if self.room > call.room:
                     return ""
-                self._room = call.room * 4
-                return f"it thinks before it replies: the limit of tokens is {self._room} times as high"
-            if failed.trouble != "format" or call.mode not in self._modes:
-                return None
-            plainer = self._plainer(call.mode)
-            if plainer is None:
-                return None
-            return self._step_down(call.mode, plainer)
+                self.room = call.room * 4
+                return f"it thinks before it replies: the limit of tokens is {self.room} times as high"
+            plainer = self._plainer(call.mode) if failed.trouble == "format" and call.mode in self._modes else None
+            return None if plainer is None else self._step_down(call.mode, plainer)
 
     def plainer_if_unproven(self, mode: ReplyMode) -> ReplyMode:
         """The mode to ask in after an unreadable reply: the same if it has worked here, else the next plainer one."""
@@ -109,7 +93,7 @@ class ServerCapabilities:
         """A reply in this mode was read; what is done from now on, in words, where that changes something."""
         with self._lock:
             self._proven.add(mode)
-            current = self._mode
+            current = self.mode
             plainer = self._modes.index(mode) > self._modes.index(current)
             if plainer and current not in self._proven and self._doubts[current] >= DOUBTS:
                 return self._step_down(current, mode)
@@ -120,9 +104,9 @@ class ServerCapabilities:
         return self._modes[at] if at < len(self._modes) else None
 
     def _step_down(self, mode: ReplyMode, to: ReplyMode) -> str:
-        if self._modes.index(self._mode) >= self._modes.index(to):
+        if self._modes.index(self.mode) >= self._modes.index(to):
             return ""
-        self._mode = to
+        self.mode = to
         return f"replies are asked for by {MODES_IN_WORDS[to]} instead of {MODES_IN_WORDS[mode]}"
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import logging
 from collections.abc import AsyncIterable, Mapping
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
@@ -100,6 +101,7 @@ class Reply(NamedTuple):
     tokens: Tokens
 
 
+@dataclass(eq=False)
 class TryFailed(Exception):
     """A try that gave no reply to read.
 
@@ -107,27 +109,17 @@ class TryFailed(Exception):
     what it asks to wait, ``raw`` what the model said, as far as it did.
     """
 
-    def __init__(
-        self,
-        trouble: Trouble,
-        message: str,
-        *,
-        status: int | None = None,
-        retry_after_s: float | None = None,
-        parameter: str | None = None,
-        raw: str | None = None,
-        answered_by: str | None = None,
-        tokens: Tokens | None = None,
-    ) -> None:
-        super().__init__(message)
-        self.trouble: Trouble = trouble
-        self.message = message
-        self.status = status
-        self.retry_after_s = retry_after_s
-        self.parameter = parameter
-        self.raw = raw
-        self.answered_by = answered_by
-        self.tokens = tokens or Tokens()
+    trouble: Trouble
+    message: str
+    _: KW_ONLY
+    retry_after_s: float | None = None
+    parameter: str | None = None
+    raw: str | None = None
+    answered_by: str | None = None
+    tokens: Tokens = field(default_factory=Tokens)
+
+    def __str__(self) -> str:
+        return self.message
 
 
 class Provider(Protocol):

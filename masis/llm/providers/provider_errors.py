@@ -71,14 +71,23 @@ def from_status(
 ) -> TryFailed:
     """The failure behind a status of 300 or more, with a message that says what to do."""
     said = refusal(body)
-    trouble = _trouble(status, said)
-    parameter = _parameter(said) if trouble == "parameter" else None
+    words = f"{said.code} {said.parameter} {said.message}"
+    trouble: Trouble = next((trouble for trouble, fits in _RULES if fits(status, said, words)), "request")
+    if trouble == "key" and key_name:
+        message = f"the key was not accepted ({status}). Check {key_name}."
+    elif trouble == "key":
+        where = f"[providers.{provider}] of masis.toml"
+        message = f"a key is needed ({status}). Name the variable that holds it: key_env in {where}."
+    else:
+        own = scrubbed(said.message, key)
+        message = _MESSAGES.get(trouble, "refused as asked ({status}){quoted}").format(
+            status=status, quoted=f": {own}" if own else "", model=model
+        )
     return TryFailed(
         trouble,
-        _message(trouble, status, scrubbed(said.message, key), key_name=key_name, model=model, provider=provider),
-        status=status,
+        message,
         retry_after_s=retry_after(headers),
-        parameter=parameter,
+        parameter=_parameter(said) if trouble == "parameter" else None,
     )
 
 
@@ -165,11 +174,6 @@ _RULES: tuple[tuple[Trouble, Callable[[int, Refusal, str], object]], ...] = (
 """The first that fits, from the surest down; what fits none is refused as asked."""
 
 
-def _trouble(status: int, said: Refusal) -> Trouble:
-    words = f"{said.code} {said.parameter} {said.message}"
-    return next((trouble for trouble, fits in _RULES if fits(status, said, words)), "request")
-
-
 def _parameter(said: Refusal) -> str | None:
     named = next((name for name in PARAMETERS if said.parameter == name), None)
     named = named or next((name for name in PARAMETERS if name in said.message), None)
@@ -188,13 +192,3 @@ _MESSAGES: dict[Trouble, str] = {
     "refused": "a content filter refused the question ({status})",
 }
 """By trouble. That of ``key`` is made apart: the words of a server may show parts of the key."""
-
-
-def _message(trouble: Trouble, status: int, said: str, *, key_name: str, model: str, provider: str) -> str:
-    if trouble == "key" and key_name:
-        return f"the key was not accepted ({status}). Check {key_name}."
-    if trouble == "key":
-        where = f"[providers.{provider}] of masis.toml"
-        return f"a key is needed ({status}). Name the variable that holds it: key_env in {where}."
-    message = _MESSAGES.get(trouble, "refused as asked ({status}){quoted}")
-    return message.format(status=status, quoted=f": {said}" if said else "", model=model)

@@ -55,7 +55,7 @@ class ModelCritic:
             code = CriticFailed.code if error.kind == "refused" else InvalidCritique.code
             return Unscored(reason=str(error), code=code, raw=error.raw)
         except StepError as error:
-            return Unscored(reason=str(error), code=error.code, raw=error.raw)
+            return Unscored.of(error)
         return judgement(reply, context)
 
 

@@ -49,7 +49,7 @@ class ModelEvaluator:
                 temperature=self.temperature,
             )
         except StepError as error:
-            return Unscored(reason=str(error), code=error.code, raw=error.raw)
+            return Unscored.of(error)
         return judgement(reply)
 
 

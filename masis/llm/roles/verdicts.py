@@ -64,7 +64,7 @@ def judged(
 
 def failed(batch: Sequence[Claim], error: StepError, judged_by: str) -> tuple[Judged, ...]:
     """The claims of a batch that no verdicts came for."""
-    why = Unscored(reason=str(error), code=error.code, raw=error.raw)
+    why = Unscored.of(error)
     return tuple(unscored(claim, why, judged_by) for claim in batch)
 
 
@@ -124,7 +124,7 @@ def _judged(claim: Claim, given: Verdict, chunks: Chunks, judged_by: str) -> Jud
             verdict=word,
             support=_support(word, given),
             confidence=normalised("confidence", given.confidence).value,
-            sources=_sources(word, given, stances, chunks),
+            sources=tuple(chunk for chunk, stance in stances.items() if stance in _SOURCES.get(word, ())),
             quotes=quotes,
             contradictions=contradictions if word == "contradicted" else (),
             issue=_issue(word, given, unquoted),
@@ -233,12 +233,11 @@ def _in_source(claim: Claim, passage: Passage, chunk: str, chunks: Chunks, given
     return any(each.casefold() not in elsewhere for each in named & set(_NAME.findall(given.reasoning)))
 
 
-def _sources(word: ClaimVerdict, given: Verdict, stances: Mapping[str, Stance], chunks: Chunks) -> tuple[str, ...]:
-    if word in ("supported", "partial"):
-        return tuple(chunk for chunk, stance in stances.items() if stance in ("supports", "partly"))
-    if word == "contradicted":
-        return tuple(chunk for chunk, stance in stances.items() if stance == "contradicts")
-    return ()
+_SOURCES: dict[ClaimVerdict, tuple[Stance, ...]] = {
+    **dict.fromkeys(("supported", "partial"), ("supports", "partly")),
+    "contradicted": ("contradicts",),
+}
+"""What a chunk must say to be a source of the verdict."""
 
 
 def _issue(word: ClaimVerdict, given: Verdict, unquoted: Sequence[str]) -> str | None:
@@ -259,13 +258,6 @@ _CLOSEST: tuple[Stance | None, ...] = ("supports", "contradicts", "partly", "sil
 """Which of several stances on the claims of a sentence tells most of a reference."""
 
 
-class _Finding(NamedTuple):
-    name: ReferenceFinding
-    support: float | None
-    reason: str
-    better: str | None = None
-
-
 def with_references(judged: Sequence[Judged], chunks: Chunks) -> tuple[ClaimCheck, ...]:
     """The checks, with what can be said of the references of their sentences."""
     sentences: dict[object, list[int]] = defaultdict(list)
@@ -276,16 +268,7 @@ def with_references(judged: Sequence[Judged], chunks: Chunks) -> tuple[ClaimChec
     for members in sentences.values():
         group = [judged[at] for at in members]
         for cited in dict.fromkeys(chunk for each in group for chunk in each.check.claim.cited):
-            finding = _finding(cited, group, chunks)
-            found[members[_owner(cited, group)]].append(
-                ReferenceCheck(
-                    evidence_id=cited,
-                    finding=finding.name,
-                    support=finding.support,
-                    better=finding.better,
-                    reason=finding.reason,
-                )
-            )
+            found[members[_owner(cited, group)]].append(_reference(cited, group, chunks))
     return tuple(
         each.check.model_copy(update={"references": tuple(found[at])}) if at in found else each.check
         for at, each in enumerate(judged)
@@ -298,24 +281,29 @@ def _owner(cited: str, group: Sequence[Judged]) -> int:
     return min(citing, key=lambda at: (_CLOSEST.index(group[at].stances.get(cited)), at))
 
 
-def _finding(cited: str, group: Sequence[Judged], chunks: Chunks) -> _Finding:
+def _reference(cited: str, group: Sequence[Judged], chunks: Chunks) -> ReferenceCheck:
+    def finding(
+        name: ReferenceFinding, support: float | None, reason: str, better: str | None = None
+    ) -> ReferenceCheck:
+        return ReferenceCheck(evidence_id=cited, finding=name, support=support, reason=reason, better=better)
+
     if not chunks.texts.get(cited, "").strip():
-        return _Finding("unchecked", None, "This chunk has no text to check against.")
+        return finding("unchecked", None, "This chunk has no text to check against.")
     owner = group[_owner(cited, group)]
     stances = {each.stances.get(cited) for each in group}
     if "supports" in stances:
-        return _Finding("supports", owner.check.support, "It supports this.")
+        return finding("supports", owner.check.support, "It supports this.")
     if "contradicts" in stances:
-        return _Finding("contradicts", 0.0, owner.check.issue or "It contradicts this.")
+        return finding("contradicts", 0.0, owner.check.issue or "It contradicts this.")
     if others := _others_suffice(cited, group):
-        return _Finding("redundant", 0.0, f"{' and '.join(others)} support this without it.")
+        return finding("redundant", 0.0, f"{' and '.join(others)} support this without it.")
     if "partly" in stances:
-        return _Finding("partly_supports", owner.check.support, "It supports part of this.")
+        return finding("partly_supports", owner.check.support, "It supports part of this.")
     if stances == {None} or any(each.check.verdict == "unscored" for each in group):
-        return _Finding("unchecked", None, "The verifier did not say whether it supports this.")
+        return finding("unchecked", None, "The verifier did not say whether it supports this.")
     if better := _better(group):
-        return _Finding("misattributed", 0.0, f"{cited} does not support this; {better} does.", better)
-    return _Finding("unsupported", 0.0, "It does not support this.")
+        return finding("misattributed", 0.0, f"{cited} does not support this; {better} does.", better)
+    return finding("unsupported", 0.0, "It does not support this.")
 
 
 def _others_suffice(cited: str, group: Sequence[Judged]) -> tuple[str, ...]:

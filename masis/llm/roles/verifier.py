@@ -14,7 +14,7 @@ import logging
 import math
 import re
 import threading
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -74,15 +74,10 @@ _WORD = re.compile(r"\w+")
 
 
 class Fitted(NamedTuple):
-    """The evidence that a call sent; ``whole`` is whether nothing was left out, ``share`` how much was sent."""
+    """The evidence that a call sent; ``share`` is how much of it was sent, 1 where nothing was left out."""
 
     evidence: Sequence[Evidence]
     share: float = 1.0
-
-    @property
-    def whole(self) -> bool:
-        """Whether nothing was left out."""
-        return self.share >= 1.0
 
 
 def ask_within_context(
@@ -155,14 +150,6 @@ _LEAD = re.compile(r"\W*\d{0,3}\W*")
 """What opens a list item and says nothing."""
 
 
-class Extracted(NamedTuple):
-    """One assertion as the model gave it: a sentence by its number, or words of it, and a statement of its own."""
-
-    sentence: int | None
-    words: str
-    statement: str
-
-
 class Extractions:
     """Extractions by answer, question, model and prompt, the latest ``most`` of them; safe to use from several threads.
 
@@ -171,7 +158,7 @@ class Extractions:
 
     def __init__(self, most: int = 512) -> None:
         self._most = most
-        self._kept: OrderedDict[str, tuple[Extracted, ...]] = OrderedDict()
+        self._kept: dict[str, Sequence[ListedClaim]] = {}
         self._lock = threading.Lock()
 
     @staticmethod
@@ -179,23 +166,22 @@ class Extractions:
         """The key for these texts."""
         return hashlib.sha256("\0".join(f"{len(part)}:{part}" for part in parts).encode()).hexdigest()
 
-    def get(self, key: str) -> tuple[Extracted, ...] | None:
+    def get(self, key: str) -> Sequence[ListedClaim] | None:
         """What was extracted before, or None."""
         with self._lock:
             if key in self._kept:
-                self._kept.move_to_end(key)
+                self._kept[key] = self._kept.pop(key)  # behind all others
             return self._kept.get(key)
 
-    def keep(self, key: str, found: tuple[Extracted, ...]) -> None:
+    def keep(self, key: str, found: Sequence[ListedClaim]) -> None:
         """Keep an extraction; the one not asked for longest gives way."""
         with self._lock:
             self._kept[key] = found
-            self._kept.move_to_end(key)
-            while len(self._kept) > self._most:
-                self._kept.popitem(last=False)
+            if len(self._kept) > self._most:
+                del self._kept[next(iter(self._kept))]
 
 
-def located_claims(found: Sequence[Extracted], answer: str, audit: CitationAudit) -> tuple[Claim, ...]:
+def located_claims(found: Sequence[ListedClaim], answer: str, audit: CitationAudit) -> tuple[Claim, ...]:
     """The claims in the order of the answer, each with its place, sentence, markers and citations."""
     placed = _placed(found, answer, audit)
     return in_order([*placed.values(), *_unlisted(placed.values(), audit)])
@@ -206,7 +192,7 @@ def in_order(claims: Iterable[Claim]) -> tuple[Claim, ...]:
     return tuple(sorted(dict.fromkeys(claims), key=lambda claim: (claim.start or 0, claim.end or 0)))
 
 
-def _placed(found: Sequence[Extracted], answer: str, audit: CitationAudit) -> dict[int, Claim]:
+def _placed(found: Sequence[ListedClaim], answer: str, audit: CitationAudit) -> dict[int, Claim]:
     """Each claim that stands in the answer, by its place in the list."""
     inside, unmarked = citations_by_sentence(audit), _unmarked(answer, audit)
     markers = [(citation.marker_start, citation.marker_end) for citation in audit.citations]
@@ -218,7 +204,7 @@ def _placed(found: Sequence[Extracted], answer: str, audit: CitationAudit) -> di
             continue
         place = _widened(place, [audit.sentences[number] for number in numbers], unmarked)
         text = answer[place.start : place.end]
-        statement = each.statement.strip()
+        statement = each.meaning.strip()
         alone = "" if _plain(statement) == _plain(text) else statement
         cited = [citation for number in numbers for citation in inside[number]]
         placed[at] = claim_within(numbers[0], text, place.start, cited, alone)
@@ -228,12 +214,12 @@ def _placed(found: Sequence[Extracted], answer: str, audit: CitationAudit) -> di
 
 
 def _place_of(
-    found: Extracted, answer: str, audit: CitationAudit, markers: Sequence[tuple[int, int]]
+    found: ListedClaim, answer: str, audit: CitationAudit, markers: Sequence[tuple[int, int]]
 ) -> Located | None:
     """Where a claim stands: the words in their sentence, else anywhere; without words, the sentence."""
-    sentence = None
-    if found.sentence is not None and 1 <= found.sentence <= len(audit.sentences):
-        sentence = audit.sentences[found.sentence - 1]
+    number, sentence = number_of(found.sentence), None
+    if number is not None and 1 <= number <= len(audit.sentences):
+        sentence = audit.sentences[number - 1]
     if not found.words.strip():
         return Located(sentence.start, sentence.end) if sentence else None
     if sentence is not None:
@@ -350,7 +336,7 @@ class ModelVerifier:
             max_tokens=CLAIMS_TOKENS + CLAIMS_TOKENS_A_SENTENCE * len(audit.sentences),
             temperature=CLAIMS_TEMPERATURE,
         )
-        placed = _placed([_extracted(each) for each in reply.claims], text, audit)
+        placed = _placed(reply.claims, text, audit)
         numbers = claim_numbers(reply.claims)
         listed = {numbers[at]: claim for at, claim in placed.items()}
         found = in_order([*listed.values(), *_unlisted(listed.values(), audit)])
@@ -375,45 +361,41 @@ class ModelVerifier:
         key = Extractions.key(self.asker.name, load(EXTRACT).version, query, answer)
         found = self.extractions.get(key)
         if found is None:
-            found = self._ask_for_claims(answer, audit, query)
+            found = self.asker.ask(
+                extract_prompt(audit, query, self.asker.control.fence),
+                ClaimsReply,
+                max_tokens=min(EXTRACT_TOKENS_MOST, EXTRACT_TOKENS_LEAST + len(answer)),
+                temperature=EXTRACT_TEMPERATURE,
+            ).claims
             self.extractions.keep(key, found)
         return located_claims(found, answer, audit)
 
     def verify(self, claims: Sequence[Claim], evidence: Sequence[Evidence]) -> tuple[ClaimCheck, ...]:
         """One check for each claim, in order; those of a batch that failed are unscored."""
-        known = Chunks(evidence)
-        if not known.readable:
-            return tuple(each.check for each in unverifiable(claims, self.asker.name))
-        parts = run_concurrently(self._batches(claims, None, evidence, known))
-        return self._checks(claims, parts, known)
+        return self.check(claims, None, "", evidence, completeness=False).checks
 
     def check(
-        self, claims: Sequence[Claim], query: str, answer: str, evidence: Sequence[Evidence], *, completeness: bool
+        self,
+        claims: Sequence[Claim],
+        query: str | None,
+        answer: str,
+        evidence: Sequence[Evidence],
+        *,
+        completeness: bool,
     ) -> Checked:
-        """Each claim judged and, if asked for, what is left out, all calls side by side."""
+        """Each claim judged, without a question by itself, and, if asked for, what is left out; all side by side."""
         known = Chunks(evidence)
         if not known.readable:
             return Checked(tuple(each.check for each in unverifiable(claims, self.asker.name)))
         tasks = self._batches(claims, query, evidence, known)
         if completeness:
-            tasks.append(partial(self._missing, question_and_evidence(query, evidence), answer, known))
+            tasks.append(partial(self._missing, question_and_evidence(query or "", evidence), answer, known))
         parts = run_concurrently(tasks)
-        checks = self._checks(claims, parts[: len(tasks) - completeness], known)
-        if not completeness:
-            return Checked(checks)
-        last = parts[-1]
+        checks = with_references([each for part in parts if isinstance(part, _Part) for each in part.judged], known)
+        last = parts[-1] if completeness else _Part()
         if isinstance(last, StepError):
-            return Checked(checks, (), Unscored(reason=str(last), code=last.code, raw=last.raw))
+            return Checked(checks, (), Unscored.of(last))
         return Checked(checks, last.missing)
-
-    def _ask_for_claims(self, text: str, audit: CitationAudit, query: str) -> tuple[Extracted, ...]:
-        reply = self.asker.ask(
-            extract_prompt(audit, query, self.asker.control.fence),
-            ClaimsReply,
-            max_tokens=min(EXTRACT_TOKENS_MOST, EXTRACT_TOKENS_LEAST + len(text)),
-            temperature=EXTRACT_TEMPERATURE,
-        )
-        return tuple(map(_extracted, reply.claims))
 
     def _batches(
         self, claims: Sequence[Claim], query: str | None, evidence: Sequence[Evidence], known: Chunks
@@ -443,7 +425,7 @@ class ModelVerifier:
         except StepError as error:
             return _Part(failed(batch, error, self.asker.name))
         found = judged(dict(enumerate(batch, 1)), reply.verdicts, known, self.asker.name)
-        if fitted.whole:
+        if fitted.share >= 1.0:
             return _Part(found)
         self.asker.control.calls.warn(
             "evidence_cut",
@@ -452,12 +434,6 @@ class ModelVerifier:
             f"not confirmed rather than unsupported. {LARGER_CONTEXT}",
         )
         return _Part(tuple(of_passages(each, fitted.share) for each in found))
-
-    def _checks(
-        self, claims: Sequence[Claim], parts: Sequence[_Part | StepError], known: Chunks
-    ) -> tuple[ClaimCheck, ...]:
-        found = [each for part in parts if isinstance(part, _Part) for each in part.judged]
-        return with_references(found, known)
 
     def _missing(self, shared: Sequence[Section], text: str, known: Chunks) -> _Part:
         reply = self.asker.ask(
@@ -492,10 +468,6 @@ def sentence_rows(audit: CitationAudit, *, cites: bool) -> Section:
             row["cites"] = sentence.citation_ids
         listed.append(row if asserts(sentence) else row | {"asserts": False})
     return rows("ANSWER", listed)
-
-
-def _extracted(listed: ListedClaim) -> Extracted:
-    return Extracted(number_of(listed.sentence), listed.words, listed.meaning)
 
 
 def claim_numbers(claims: Sequence[ListedClaim]) -> tuple[int, ...]:

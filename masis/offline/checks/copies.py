@@ -170,12 +170,10 @@ class CopyIndex:
         if not whole:
             return
         self._full.setdefault(whole, []).append(sentence)
-        for shorter in _shortened(body):
-            for variant in (shorter, *_first_predicate(shorter)):
+        for form in (*_shortened(body), whole):
+            for variant in (form, *_first_predicate(form)):
                 if variant != whole:
                     self._variants.setdefault(variant, []).append(sentence)
-        for variant in _first_predicate(whole):
-            self._variants.setdefault(variant, []).append(sentence)
 
     def find(self, claim: str, allowed: Collection[int] | None = None) -> Copied | None:
         """Return where the evidence says the claim in its words and order; None where it does not.
@@ -210,14 +208,11 @@ class CopyIndex:
         if not LEAST_WORDS <= len(mine) <= LONGEST_COMPARED:
             return
         for document, at in near:
-            unit = self._unit_at(document, at)
+            units = self._units[document]
+            unit = units[max(0, bisect_left(units, at + 1, key=lambda unit: unit.start) - 1)]
             theirs = words_of(_without_bullet(self._texts[document][unit.start : unit.end]))
             if (change := one_change(mine, theirs)) is not None:
                 yield change
-
-    def _unit_at(self, document: int, at: int) -> Unit:
-        units = self._units[document]
-        return units[max(0, bisect_left(units, at + 1, key=lambda unit: unit.start) - 1)]
 
     def _runs(self, words: tuple[str, ...], allowed: Collection[int] | None) -> Iterator[tuple[_Sentence, ...]]:
         """Yield the sentences, or pairs of neighbours, whose words these are."""
@@ -251,13 +246,10 @@ class CopyIndex:
             return "cut"
         if _inside_quotation(text, start) or _quotes(body) > _quotes(claim):
             return "quoted"
-        before = units[run[0].number - 1] if run[0].number else None
-        if before is not None and _announces(text, units, run[0].number):
+        if run[0].number and _announces(text, units, run[0].number):
             return "introduced"
-        after = units[run[-1].number + 1] if run[-1].number + 1 < len(units) else None
-        if after is not None and _QUALIFIES.match(text[after.start : after.end]):
-            return "qualified"
-        return ""
+        after = units[run[-1].number + 1 : run[-1].number + 2]
+        return "qualified" if after and _QUALIFIES.match(text[after[0].start : after[0].end]) else ""
 
 
 def one_change(mine: Sequence[str], theirs: Sequence[str]) -> Change | None:

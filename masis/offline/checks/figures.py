@@ -167,24 +167,20 @@ def accused_figures(
         # Digits exchanged in the place of another figure: that some sum comes to the same is chance.
         altered = rival is not None and rival[2] >= ALTERED_FROM and likeness(fact, rival[1]) >= _ALIKE
         text = match.sentence.text
-        computed = fact.kind == "number" and bool(
-            _COMPUTED.search(text, max(0, fact.start - _BEFORE), fact.end + _BEHIND)
-        )
+        computed = _COMPUTED.search(text, max(0, fact.start - _BEFORE), fact.end + _BEHIND)
         # With another figure in its place, and no sign that it was computed, only the passages near explain it.
-        unsure = computed and (rival is None or rival[2] < SURE_FROM)
+        unsure = fact.kind == "number" and computed and (rival is None or rival[2] < SURE_FROM)
         tight = fact.kind == "number" and rival is not None and not unsure
         around = [match.passages[i] for i in match.region] if tight else passages
-        near = near_values(around, (*origins, *explained))
-        if follows(text, fact, near, arithmetic=not altered):
+        if follows(text, fact, near_values(around, (*origins, *explained)), arithmetic=not altered):
             explained.append(fact)
+        elif unsure:
             continue
-        if unsure:
-            continue
-        if rival is not None:
+        elif rival is not None:
             passage, other, strength = rival
             reason = f"the evidence has “{other.text}” where the claim has “{fact.text}”, which stands in no evidence"
             yield _signal(fact, passage, other, reason, strength)
-        elif not _unaccused(match.sentence.text, fact):
+        elif not _unaccused(text, fact):
             reason = f"“{fact.text}” stands in no evidence"
             yield _absent(fact.kind, fact.start, fact.end, fact.text, reason, 0.8)
 
@@ -218,13 +214,8 @@ def _unaccused(text: str, fact: Fact) -> bool:
     Counts of what is listed; figures in words ("a third", "a four-year-old"), which may be parts or examples; speeds,
     whose conversions are not computed; figures of an example.
     """
-    in_words = not any(character.isdigit() for character in fact.text)
-    return (
-        in_words
-        or fact.text.startswith("1 ")
-        or _may_count(fact)
-        or bool(_RATE.match(text, fact.end) or _EXAMPLE.search(text))
-    )
+    in_words = not any(map(str.isdigit, fact.text)) or fact.text.startswith("1 ")
+    return in_words or _may_count(fact) or bool(_RATE.match(text, fact.end) or _EXAMPLE.search(text))
 
 
 def _may_count(fact: Fact) -> bool:
@@ -254,18 +245,9 @@ def _stands_as_numeral(fact: Fact, match: Match, numerals: Collection[str], riva
 
 
 def _signal(fact: Fact, passage: Passage, other: Fact, reason: str, strength: float) -> Contradiction:
-    return Contradiction(
-        kind=fact.kind,
-        claim_start=fact.start,
-        claim_end=fact.end,
-        claim_text=fact.text,
-        evidence_id=passage.evidence_id,
-        evidence_start=passage.start + other.start,
-        evidence_end=passage.start + other.end,
-        evidence_text=other.text,
-        reason=reason,
-        strength=round(min(1.0, max(0.0, strength)), 3),
-    )
+    absent = _absent(fact.kind, fact.start, fact.end, fact.text, reason, round(min(1.0, max(0.0, strength)), 3))
+    place = {"evidence_start": passage.start + other.start, "evidence_end": passage.start + other.end}
+    return absent.model_copy(update={"evidence_id": passage.evidence_id, "evidence_text": other.text, **place})
 
 
 def _absent(kind: str, start: int, end: int, text: str, reason: str, strength: float) -> Contradiction:

@@ -19,10 +19,10 @@ from masis.audit.sentences import split_sentences
 from masis.offline.checks.copies import Copied, CopyIndex
 from masis.offline.checks.figures import FactTable, Quotable, accused_figures, numerals_in
 from masis.offline.inference.encoder import Encoder, load_encoder
-from masis.offline.matching.overlap import Match, closeness, match_sentence, restrict
-from masis.offline.matching.passages import LONGEST_PASSAGE, ParsedSentence, Passage, names_in, passages, postings
+from masis.offline.matching.overlap import NAMED, Match, closeness, match_sentence, restrict
+from masis.offline.matching.passages import LONGEST_PASSAGE, ParsedSentence, Passage, passages
 from masis.offline.parsing.facts import Fact, extract
-from masis.offline.text.tokens import Token, tokens
+from masis.offline.text.tokens import Token, loose_keys, tokens
 from masis.schema.audit import Contradiction, Quote
 
 _INNER_STOP = re.compile(r"[.!?][\"”’)]?\s|\n")
@@ -127,15 +127,22 @@ class EvidenceIndex:
         for document, (evidence_id, text) in enumerate(self._chunks):
             self._documents.setdefault(evidence_id, []).append(document)
             self.passages.extend(passages(document, evidence_id, text))
-        self._exact, self._loose = postings(self.passages)
+        # The passages that have each content stem, and each looser key.
+        self._exact: dict[str, list[int]] = {}
+        self._loose: dict[str, list[int]] = {}
         for at, passage in enumerate(self.passages):
-            passage.at = at
+            for root in passage.content:
+                self._exact.setdefault(root, []).append(at)
+        for root, where in self._exact.items():
+            for key in loose_keys(root):
+                self._loose.setdefault(key, []).extend(where)
         self._facts = FactTable(self.passages)
         self._origins = tuple(origins)
         self._sizes = Counter(passage.document for passage in self.passages)
         self._copies = CopyIndex([text for _, text in self._chunks])
         self._quotable = Quotable([text for _, text in self._chunks])
-        self._names = names_in(self.passages)
+        inner = (word for passage in self.passages for word in passage.words[1:])
+        self._names = frozenset(word.stem for word in inner if word.weight >= NAMED and word.text[0].isupper())
         self._matched_claims: dict[str, list[Part]] = {}
         self._assessments: dict[tuple[str, frozenset[int] | None, str, str], Assessment] = {}
 
@@ -176,7 +183,9 @@ class EvidenceIndex:
             return Assessment(None, "unverifiable", 1.0)
         if self._too_long(claim):
             return Assessment(None, "unverifiable", 0.5, vetoes=(TOO_LONG,))
-        parts = _parts_within(self._matched(claim), allowed)
+        parts = self._matched(claim)
+        if allowed is not None:
+            parts = [(at, restrict(whole, allowed)) for at, whole in parts]
         if not parts:
             return _NOTHING_ASSERTED
         encoder = self._encoder or load_encoder()
@@ -300,20 +309,15 @@ class EvidenceIndex:
         return sorted(found, key=lambda signal: (not signal.evidence_id, -signal.strength))
 
     def _matched(self, claim: str) -> list[Part]:
-        matched = self._matched_claims.get(claim)
-        if matched is None:
-            matched = self._matched_claims[claim] = self._parts(claim)
-        return matched
-
-    def _parts(self, claim: str) -> list[Part]:
         """Return the sentences that assert something, matched with the evidence, long ones in pieces."""
-        found = []
-        for at, sentence in _asserting(claim):
-            for offset, parsed in _bounded_parts(at, sentence):
-                part = match_sentence(parsed, self.passages, self._exact, self._loose)
-                if part.total >= 1.0:
-                    found.append((offset, part))
-        return found
+        if claim not in self._matched_claims:
+            parts = (
+                (offset, match_sentence(parsed, self.passages, self._exact, self._loose))
+                for at, sentence in _asserting(claim)
+                for offset, parsed in _bounded_parts(at, sentence)
+            )
+            self._matched_claims[claim] = [(offset, part) for offset, part in parts if part.total >= 1.0]
+        return self._matched_claims[claim]
 
 
 def _asserting(claim: str) -> Iterator[tuple[int, str]]:
@@ -322,16 +326,9 @@ def _asserting(claim: str) -> Iterator[tuple[int, str]]:
     if _INNER_STOP.search(claim):
         spans = [(span.start, claim[span.start : span.end]) for span in split_sentences(claim)]
     for at, sentence in spans:
-        if sentence.strip() and not (_asks(sentence) or _REFUSES.search(sentence) or _SILENT.search(sentence)):
+        asks = sentence.rstrip().endswith("?") and _ASKS.match(sentence)
+        if sentence.strip() and not (asks or _REFUSES.search(sentence) or _SILENT.search(sentence)):
             yield at, sentence
-
-
-def _parts_within(parts: list[Part], allowed: frozenset[int] | None) -> list[Part]:
-    return parts if allowed is None else [(at, restrict(whole, allowed)) for at, whole in parts]
-
-
-def _asks(sentence: str) -> bool:
-    return sentence.rstrip().endswith("?") and bool(_ASKS.match(sentence))
 
 
 def _bounded_parts(start: int, sentence: str) -> Iterator[tuple[int, ParsedSentence]]:

@@ -10,8 +10,7 @@ from typing import NamedTuple
 
 from masis.offline.matching.evidence_index import EvidenceIndex
 from masis.offline.matching.passages import Passage
-from masis.offline.text.lexicon import loose_keys
-from masis.offline.text.tokens import tokens
+from masis.offline.text.tokens import loose_keys, tokens
 from masis.schema.audit import Claim, JudgedBy, Measurement
 from masis.schema.case import Evidence
 
@@ -130,7 +129,7 @@ def key_points(query: str, index: EvidenceIndex) -> tuple[KeyPoint, ...]:
     A passage is as relevant as its own words and, in part, the chunk around it: what follows the sentence that names
     the subject is about the subject too.
     """
-    stems_of = [_passage_stems(passage) for passage in index.passages]
+    stems_of = [stems(passage.text) for passage in index.passages]
     wanted = {
         root: weight * rarity for root, weight in query_terms(query).items() if (rarity := _rarity(root, stems_of))
     }
@@ -157,13 +156,6 @@ def _rarity(root: str, stems_of: list[frozenset[str]]) -> float:
     keys = [root, *loose_keys(root)]
     holding = sum(not own.isdisjoint(keys) for own in stems_of)
     return math.log(1 + len(stems_of) / holding) if holding else 0.0
-
-
-def _passage_stems(passage: Passage) -> frozenset[str]:
-    found = set(passage.content)
-    for root in passage.content:
-        found.update(loose_keys(root))
-    return frozenset(found)
 
 
 def share_covered(passage: Passage, answer: frozenset[str]) -> float:

@@ -14,7 +14,7 @@ import numpy as np
 
 from masis.offline.inference.encoder import Encoder
 from masis.offline.matching.passages import ParsedSentence, Passage
-from masis.offline.text.lexicon import loose_keys
+from masis.offline.text.tokens import loose_keys
 
 LOOSE = 0.65
 """What a match by prefix or synonym counts, against 1 for the same stem."""

@@ -11,13 +11,10 @@ from operator import attrgetter
 
 from masis.audit.sentences import split_sentences
 from masis.offline.parsing.facts import Fact, extract
-from masis.offline.text.lexicon import loose_keys
 from masis.offline.text.tokens import Token, tokens
 
 LONGEST_PASSAGE = 80
 """Words; a longer sentence is cut into several passages, which windows join again."""
-
-
 _START, _END = attrgetter("start"), attrgetter("end")
 
 
@@ -50,9 +47,7 @@ class ParsedSentence:
 
 
 class Passage(ParsedSentence):
-    """One sentence of one piece of evidence; `start` and `end` are offsets into that evidence's text, `at` is its place
-    among all passages of the case.
-    """
+    """One sentence of one piece of evidence; `start` and `end` are offsets into that evidence's text."""
 
     def __init__(self, document: int, evidence_id: str, text: str, start: int, words: list[Token]) -> None:
         """`words` have offsets into `text`, the passage's own; `document` is the position of the evidence in
@@ -61,7 +56,6 @@ class Passage(ParsedSentence):
         super().__init__(text, words)
         self.document, self.evidence_id = document, evidence_id
         self.start, self.end = start, start + len(text)
-        self.at = 0
 
 
 def passages(document: int, evidence_id: str, text: str) -> Iterable[Passage]:
@@ -78,23 +72,3 @@ def passages(document: int, evidence_id: str, text: str) -> Iterable[Passage]:
             begin, end = part[0].start, part[-1].end
             shifted = [word._replace(start=word.start - begin, end=word.end - begin) for word in part]
             yield Passage(document, evidence_id, sentence[begin:end], span.start + begin, shifted)
-
-
-def postings(found: list[Passage]) -> tuple[dict[str, list[int]], dict[str, list[int]]]:
-    """Return, for each content stem and each looser key, the indices of the passages that have it."""
-    exact: dict[str, list[int]] = {}
-    for i, passage in enumerate(found):
-        for root in passage.content:
-            exact.setdefault(root, []).append(i)
-    loose: dict[str, list[int]] = {}
-    for root, where in exact.items():
-        for key in loose_keys(root):
-            loose.setdefault(key, []).extend(where)
-    return exact, loose
-
-
-def names_in(found: Iterable[Passage]) -> frozenset[str]:
-    """Return the stems of words written with a capital inside a sentence: names, in any position."""
-    return frozenset(
-        word.stem for passage in found for word in passage.words[1:] if word.weight >= 1.3 and word.text[0].isupper()
-    )

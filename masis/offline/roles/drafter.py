@@ -52,21 +52,14 @@ class OfflineDrafter:
         taken: list[KeyPoint] = []
         covered: frozenset[str] = frozenset()
         for point in key_points(query, index):
-            if find_instructions(point.passage.text):
-                continue  # it orders somebody to do something, and tells nothing
-            if len(taken) < SENTENCES_MOST and share_covered(point.passage, covered) < REPEATS:
+            orders = find_instructions(point.passage.text)  # what orders somebody to do something tells nothing
+            if not orders and len(taken) < SENTENCES_MOST and share_covered(point.passage, covered) < REPEATS:
                 taken.append(point)
                 covered |= stems(point.passage.text)
         taken.sort(key=lambda point: (place[point.passage.evidence_id], point.passage.start))
         sentences = [cited_sentence(point.passage.text, point.passage.evidence_id) for point in taken]
-        return Draft(
-            answer=" ".join(sentences) or NOTHING_FOUND,
-            reasoning_steps=tuple(
-                f"{point.passage.evidence_id} is about the question (relevance {point.relevance:.2f})."
-                for point in taken
-            ),
-            judged_by=JUDGED_BY,
-        )
+        steps = tuple(f"{p.passage.evidence_id} is about the question (relevance {p.relevance:.2f})." for p in taken)
+        return Draft(answer=" ".join(sentences) or NOTHING_FOUND, reasoning_steps=steps, judged_by=JUDGED_BY)
 
 
 def study_findings(evidence: Sequence[Evidence]) -> tuple[StudyFinding, ...]:
@@ -75,10 +68,9 @@ def study_findings(evidence: Sequence[Evidence]) -> tuple[StudyFinding, ...]:
     What instructs its reader is left out.
     """
     found = [_marked(chunk) for chunk in evidence]
-    whole = tuple(each for each in found if each is not None)
-    if len(whole) < len(found):
+    if None in found:
         return ()
-    return tuple(each for each in whole if each.text and not find_instructions(each.text))
+    return tuple(each for each in found if each and each.text and not find_instructions(each.text))
 
 
 def _marked(chunk: Evidence) -> StudyFinding | None:
@@ -89,9 +81,7 @@ def _marked(chunk: Evidence) -> StudyFinding | None:
         return None
     if place is None:
         return StudyFinding(chunk.id, chunk.text, direction)
-    if not isinstance(place, dict):
-        return None
-    start, end = place.get("start"), place.get("end")
+    start, end = (place.get("start"), place.get("end")) if isinstance(place, dict) else (None, None)
     if not (type(start) is int and type(end) is int and 0 <= start < end <= len(chunk.text)):
         return None
     return StudyFinding(chunk.id, chunk.text[start:end], direction)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from masis.audit.context import AuditContext
 from masis.audit.evaluation import EvaluationJudgement
@@ -43,19 +44,17 @@ class OfflineEvaluator:
         faithful = faithfulness(context)
         if faithful is None:
             return Unscored(reason="no claim of the answer could be checked against text")
-        relevant, complete, sound = relevance(context), completeness(context), reasoning_quality(context)
+        measurements = {
+            "faithfulness": faithful,
+            "relevance": relevance(context),
+            "completeness": completeness(context),
+            "reasoning_quality": reasoning_quality(context),
+        }
+        scores: dict[str, Any] = {name: min(1.0, score[-1].value) for name, score in measurements.items()}
         return EvaluationJudgement(
-            faithfulness=_value(faithful),
-            relevance=_value(relevant),
-            completeness=_value(complete),
-            reasoning_quality=_value(sound),
+            **scores,
             improvement_suggestions=tuple(dict.fromkeys(issue.suggestion for issue in context.issues))[:8],
-            measurements={
-                "faithfulness": faithful,
-                "relevance": relevant,
-                "completeness": complete,
-                "reasoning_quality": sound,
-            },
+            measurements=measurements,
         )
 
 
@@ -73,14 +72,13 @@ def claim_support(check: ClaimCheck) -> float:
     """Return 1 for a supported claim, at least half for a part, half for one that could not be decided, at most half
     for an unsupported one, 0 if contradicted.
     """
-    if check.verdict == "supported":
-        return 1.0
-    if check.verdict == "contradicted":
-        return 0.0
-    if check.verdict == "unverifiable":
-        return UNDECIDED
     support = check.support or 0.0
-    return max(PARTLY, support) if check.verdict == "partial" else min(PARTLY, support)
+    return {
+        "supported": 1.0,
+        "contradicted": 0.0,
+        "unverifiable": UNDECIDED,
+        "partial": max(PARTLY, support),
+    }.get(check.verdict, min(PARTLY, support))
 
 
 def faithfulness(context: AuditContext) -> tuple[Measurement, ...] | None:
@@ -138,17 +136,6 @@ def completeness(context: AuditContext) -> tuple[Measurement, ...]:
     )
 
 
-def reasoning_quality(context: AuditContext) -> tuple[Measurement, ...]:
-    """Score reasoning as 1 less its flaws: repeats, unsupported conclusions, run-on sentences, self-contradiction."""
-    found = flaws(context)
-    lost = sum(flaw.value for flaw in found)
-    return (*found, measured("score", max(0.0, 1.0 - lost), "1 less the shares above"))
-
-
-def _value(score: tuple[Measurement, ...]) -> float:
-    return min(1.0, score[-1].value)
-
-
 # How an answer is argued, as far as form shows it: repeats, conclusions without support, run-on sentences.
 
 CONCLUDES = re.compile(
@@ -158,11 +145,11 @@ LONG_WORDS = 60
 REPEATED = 0.85
 
 
-def flaws(context: AuditContext) -> tuple[Measurement, ...]:
-    """Return the flaws of the reasoning, each as what it takes from a perfect score."""
+def reasoning_quality(context: AuditContext) -> tuple[Measurement, ...]:
+    """Score reasoning as 1 less its flaws: repeats, unsupported conclusions, run-on sentences, self-contradiction."""
     texts = [sentence.text for sentence in context.citation_audit.sentences if sentence.status != "exempt"]
     conclusions = [check for check in context.claims if CONCLUDES.search(check.claim.text)]
-    return (
+    flaws = (
         measured("repeats", 0.5 * mean(_repeats(texts)), "half the share of sentences that say the same again"),
         measured(
             "conclusions without ground",
@@ -180,6 +167,8 @@ def flaws(context: AuditContext) -> tuple[Measurement, ...]:
             "0.4 x the share of claims that the evidence contradicts",
         ),
     )
+    lost = sum(flaw.value for flaw in flaws)
+    return (*flaws, measured("score", max(0.0, 1.0 - lost), "1 less the shares above"))
 
 
 def unsupported_conclusions(checks: tuple[ClaimCheck, ...]) -> tuple[ClaimCheck, ...]:

@@ -69,10 +69,10 @@ class OfflineReviser:
         trusted = tuple(chunk for chunk in context.evidence if chunk.id not in flagged)
         style = marker_style(context.answer, context.citation_audit, context.evidence)
         inside = citations_by_sentence(context.citation_audit)
-        found, checks = (
-            _issues_by_sentence(issues, context.citation_audit.sentences),
-            _checks_by_sentence(context.claims),
-        )
+        found = _issues_by_sentence(issues, context.citation_audit.sentences)
+        checks: dict[int | None, list[ClaimCheck]] = defaultdict(list)
+        for check in context.claims:
+            checks[check.claim.sentence].append(check)
         edits: list[Edit] = []
         changes: list[Change] = []
         preserved: list[str] = []
@@ -122,7 +122,9 @@ class _SentenceReviser:
             return
         candidates: dict[tuple[int, int], list[Contradiction]] = {}
         for found in check.contradictions:
-            if found.evidence_text and _about_figures(found):
+            figures = all(any(map(str.isdigit, each)) for each in (found.claim_text, found.evidence_text))
+            # a model states a contradiction without a kind
+            if found.evidence_text and (found.kind in FIGURES or (found.kind == "stated" and figures)):
                 candidates.setdefault((found.claim_start, found.claim_end), []).append(found)
         for (start, end), values in candidates.items():
             first, last = check.claim.start + start, check.claim.start + end
@@ -209,12 +211,6 @@ class _SentenceReviser:
         return Edit(start, end, text, kind, why, () if kind == "uncited_marker_removed" else _REFERENCES)
 
 
-def _about_figures(found: Contradiction) -> bool:
-    """Return whether both sides are figures: by kind, or by their digits where a model states a contradiction."""
-    stated = found.kind == "stated" and all(any(map(str.isdigit, t)) for t in (found.claim_text, found.evidence_text))
-    return stated or found.kind in FIGURES
-
-
 def _issues_by_sentence(issues: Sequence[Issue], sentences: Sequence[Sentence]) -> Mapping[int, list[Issue]]:
     """Return the issues that touch each sentence; sentences come in order and don't overlap."""
     ends = [sentence.end for sentence in sentences]
@@ -226,13 +222,6 @@ def _issues_by_sentence(issues: Sequence[Issue], sentences: Sequence[Sentence]) 
             if sentences[number].start >= issue.end:
                 break
             found[number].append(issue)
-    return found
-
-
-def _checks_by_sentence(checks: Iterable[ClaimCheck]) -> Mapping[int | None, list[ClaimCheck]]:
-    found: dict[int | None, list[ClaimCheck]] = defaultdict(list)
-    for check in checks:
-        found[check.claim.sentence].append(check)
     return found
 
 
@@ -291,6 +280,7 @@ def _room(answer: str, start: int, end: int) -> tuple[int, int]:
 
 Shape = Literal["square", "lenticular", "round", "footnote"]
 
+_SHAPES: dict[str, Shape] = {"【": "lenticular", "[^": "footnote", "(": "round"}
 _DIGITS = re.compile(r"\d+$")
 
 
@@ -319,37 +309,20 @@ def marker_style(answer: str, audit: CitationAudit, evidence: Sequence[Evidence]
     understood.
     """
     valid = [citation for citation in audit.citations if citation.status == "valid"]
-    shapes = Counter(_shape(answer, citation) for citation in valid)
-    numbered = Counter(c.resolved_by for c in valid if c.reference.strip().isdigit())
-    by_position = numbered.get("position", 0) > 0
     plain = MarkerStyle("square", {chunk.id: chunk.id for chunk in evidence})
     if not valid:
         return plain
-    names = {
-        chunk.id: _number(chunk.id, place, by_position) if numbered else chunk.id
-        for place, chunk in enumerate(evidence, 1)
-    }
+    openings = [answer[c.marker_start : c.marker_start + 2] for c in valid]
+    shapes = Counter(_SHAPES.get(opening) or _SHAPES.get(opening[:1]) or "square" for opening in openings)
+    names = plain.names
+    if numbered := {c.resolved_by for c in valid if c.reference.strip().isdigit()}:
+        endings = {chunk.id: None if "position" in numbered else _DIGITS.search(chunk.id) for chunk in evidence}
+        names = {
+            name: ending.group() if ending else str(place) for place, (name, ending) in enumerate(endings.items(), 1)
+        }
     style = MarkerStyle(shapes.most_common(1)[0][0], names)
-    return style if _understood(style, evidence) else plain
-
-
-def _shape(answer: str, citation: Citation) -> Shape:
-    marker = answer[citation.marker_start : citation.marker_end]
-    if marker.startswith("【"):
-        return "lenticular"
-    if marker.startswith("[^"):
-        return "footnote"
-    return "round" if marker.startswith("(") else "square"
-
-
-def _number(evidence_id: str, place: int, by_position: bool) -> str:
-    ending = _DIGITS.search(evidence_id)
-    return ending.group() if ending and not by_position else str(place)
-
-
-def _understood(style: MarkerStyle, evidence: Sequence[Evidence]) -> bool:
     for chunk in evidence:
         read = audit_citations(f"It is so {style.write([chunk.id])}.", evidence)
         if [citation.evidence_id for citation in read.citations] != [chunk.id]:
-            return False
-    return True
+            return plain
+    return style

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from copy import copy
-from dataclasses import dataclass
-from typing import ClassVar
+from collections.abc import Collection, Mapping, Sequence
+from functools import partial
+from typing import ClassVar, Protocol
 
 from masis.audit.assertions import sentence_claims
 from masis.audit.claims import Checked, one_check_each
 from masis.audit.run_control import CancelToken
-from masis.offline.matching.evidence_index import TOO_LONG, Assessment, EvidenceIndex
+from masis.offline.matching.evidence_index import TOO_LONG, Assessment
 from masis.offline.matching.key_points import (
     OFFLINE,
-    KeyPoint,
     aspects,
     index_of,
     key_points,
@@ -25,7 +23,9 @@ from masis.schema.audit import (
     CitationAudit,
     Claim,
     ClaimCheck,
+    Contradiction,
     MissingPoint,
+    Quote,
     ReferenceCheck,
     ReferenceFinding,
 )
@@ -44,8 +44,6 @@ class OfflineVerifier:
     """
 
     languages: ClassVar[frozenset[str] | None] = frozenset({"en"})
-    question: str | None = None
-    """What the claims of `verify` answer, where they belong to an answer."""
 
     def __init__(self, cancellation: CancelToken | None = None) -> None:
         self.cancellation = cancellation or CancelToken()
@@ -54,25 +52,29 @@ class OfflineVerifier:
         """Return a claim for each sentence that asserts something."""
         return sentence_claims(audit)
 
-    def verify(self, claims: Sequence[Claim], evidence: Sequence[Evidence]) -> tuple[ClaimCheck, ...]:
-        """Return one check for each claim, in order. Raises Cancelled once the run was cancelled."""
+    def verify(
+        self, claims: Sequence[Claim], evidence: Sequence[Evidence], question: str = ""
+    ) -> tuple[ClaimCheck, ...]:
+        """Return one check for each claim, in order. Raises Cancelled once the run was cancelled.
+
+        ``question`` is what the claims answer, where they belong to an answer; else they have nothing to do with each
+        other.
+        """
         index = index_of(evidence)
         texts = {chunk.id: chunk.text for chunk in evidence}
         checks, before = [], ""
         for claim in claims:
             self.cancellation.check()
-            # Claims without a question have nothing to do with each other.
-            checks.append(_check(claim, _Asked(index, texts, self.question or "", before if self.question else "")))
-            before = plain_text(claim)
+            assess = partial(index.assess, question=question, before=before)
+            checks.append(_check(claim, assess, texts))
+            before = plain_text(claim) if question else ""
         return tuple(checks)
 
     def check(
         self, claims: Sequence[Claim], query: str, answer: str, evidence: Sequence[Evidence], *, completeness: bool
     ) -> Checked:
         """Check every claim as part of an answer to the question, and list the points left out where asked."""
-        asked = copy(self)
-        asked.question = query
-        checks = one_check_each(claims, asked.verify(claims, evidence))
+        checks = one_check_each(claims, self.verify(claims, evidence, query))
         return Checked(checks, self.missing(query, answer, checks, evidence) if completeness else ())
 
     def missing(
@@ -96,59 +98,42 @@ class OfflineVerifier:
                     and place not in bearing
                     and share_covered(passage, text) < MISSING_BELOW
                 ):
-                    points.setdefault(place, _missing(point))
+                    points[place] = MissingPoint(
+                        description=" ".join(passage.text.split()),
+                        evidence_id=passage.evidence_id,
+                        start=passage.start,
+                        end=passage.end,
+                        weight=round(point.relevance, 4),
+                    )
                     break
         return tuple(points.values())[:MISSING_MOST]
 
 
-def _missing(point: KeyPoint) -> MissingPoint:
-    passage = point.passage
-    return MissingPoint(
-        description=" ".join(passage.text.split()),
-        evidence_id=passage.evidence_id,
-        start=passage.start,
-        end=passage.end,
-        weight=round(point.relevance, 4),
-    )
+class _Assess(Protocol):
+    """Judges a claim, knowing the question and what the answer says before it."""
+
+    def __call__(self, claim: str, only: Collection[str] | None = None) -> Assessment: ...
 
 
-@dataclass(frozen=True)
-class _Asked:
-    """What a claim is held against: the evidence, the question and what the answer says before the claim."""
-
-    index: EvidenceIndex
-    texts: dict[str, str]
-    question: str
-    before: str
-
-    def assess(self, text: str, only: Collection[str] | None = None) -> Assessment:
-        return self.index.assess(text, only, question=self.question, before=self.before)
-
-
-def _check(claim: Claim, asked: _Asked) -> ClaimCheck:
+def _check(claim: Claim, assess: _Assess, texts: Mapping[str, str]) -> ClaimCheck:
     text = plain_text(claim)
-    whole = asked.assess(text)
+    whole = assess(text)
+    sources: Sequence[Contradiction | Quote] = ()
+    if whole.verdict in ("contradicted", "supported"):
+        sources = whole.signals if whole.verdict == "contradicted" else whole.supporting
     return ClaimCheck(
         claim=claim,
         verdict=whole.verdict,
         support=whole.support,
         confidence=whole.confidence,
-        sources=_sources(whole),
+        sources=tuple(dict.fromkeys(source.evidence_id for source in sources)),
         quotes=whole.supporting,
         contradictions=whole.signals,
-        references=tuple(_reference(cited, claim.cited, text, whole, asked) for cited in claim.cited),
+        references=tuple(_reference(cited, claim.cited, text, whole, assess, texts) for cited in claim.cited),
         uncovered=whole.uncovered,
         issue=_issue(text, whole),
         judged_by=OFFLINE,
     )
-
-
-def _sources(whole: Assessment) -> tuple[str, ...]:
-    if whole.verdict == "contradicted":
-        return tuple(dict.fromkeys(signal.evidence_id for signal in whole.signals))
-    if whole.verdict == "supported":
-        return tuple(dict.fromkeys(passage.evidence_id for passage in whole.supporting))
-    return ()
 
 
 def _issue(text: str, whole: Assessment) -> str | None:
@@ -179,7 +164,14 @@ _VETOES = {
 }
 
 
-def _reference(cited: str, all_cited: tuple[str, ...], text: str, whole: Assessment, asked: _Asked) -> ReferenceCheck:
+def _reference(
+    cited: str,
+    all_cited: tuple[str, ...],
+    text: str,
+    whole: Assessment,
+    assess: _Assess,
+    texts: Mapping[str, str],
+) -> ReferenceCheck:
     """Check one reference: whether its chunk supports the sentence, is redundant, or another chunk would do better."""
 
     def finding(
@@ -187,13 +179,13 @@ def _reference(cited: str, all_cited: tuple[str, ...], text: str, whole: Assessm
     ) -> ReferenceCheck:
         return ReferenceCheck(evidence_id=cited, finding=name, support=support, better=better, reason=reason)
 
-    if not asked.texts[cited].strip():
+    if not texts[cited].strip():
         return finding("unchecked", None, "This chunk has no text to check against.")
-    alone = asked.assess(text, only=(cited,))
+    alone = assess(text, only=(cited,))
     if alone.verdict == "supported":
         return finding("supports", alone.support, "It supports this.")
     others = tuple(other for other in all_cited if other != cited)
-    if others and asked.assess(text, only=others).verdict == "supported":
+    if others and assess(text, only=others).verdict == "supported":
         return finding("redundant", alone.support, f"{' and '.join(others)} support this without it.")
     copied = [p.evidence_id for p in whole.supporting if p.evidence_id not in all_cited]
     if whole.verdict == "supported" and copied:

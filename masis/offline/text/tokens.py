@@ -1,12 +1,13 @@
 """Tokens, stems and word weights: the basis of every comparison between a claim and its evidence.
 
 What it does: finds words with their offsets, brings inflected forms together ("acquired", "acquires"), tells function
-words from content words. What it doesn't: it has no grammar and no meaning; `lexicon` adds synonyms.
+words from content words, knows synonyms by the list beside this file. What it doesn't: it has no grammar.
 Everything here is linear in the length of the text.
 """
 
 import re
-from functools import lru_cache
+from functools import cache, lru_cache
+from pathlib import Path
 from typing import NamedTuple
 from unicodedata import combining, normalize
 
@@ -150,6 +151,25 @@ def prefix_key(root: str) -> str | None:
     and numbers.
     """
     return root[:5] if len(root) > 5 and not root[0].isdigit() else None
+
+
+@cache
+def synonym_keys() -> dict[str, tuple[str, ...]]:
+    """Return for each stem the groups of `synonyms.txt` it belongs to, as keys ("=12")."""
+    text = (Path(__file__).parent / "synonyms.txt").read_text(encoding="utf-8")
+    groups: dict[str, list[str]] = {}
+    for number, line in enumerate(line for line in text.splitlines() if line and not line.startswith("#")):
+        # Phrases ("pass_away") and compounds ("well-known") stand for their parts only in prose: they are left out.
+        for root in dict.fromkeys(stem(word) for word in line.split() if "_" not in word and "-" not in word):
+            groups.setdefault(root, []).append(f"={number}")
+    return {root: tuple(keys) for root, keys in groups.items()}
+
+
+@lru_cache(maxsize=65536)
+def loose_keys(root: str) -> tuple[str, ...]:
+    """Return the keys under which a stem meets its relatives: its prefix ("~acqui") and its synonym groups ("=12")."""
+    prefix = prefix_key(root)
+    return (*((f"~{prefix}",) if prefix else ()), *synonym_keys().get(root, ()))
 
 
 def weight(word: str) -> float:

@@ -34,10 +34,8 @@ from masis.schema.screening import (
     Words,
 )
 from masis.screening.grading import rubric
-from masis.screening.grading.grader import Judgement, grade_from_judgement, unscored_grade
+from masis.screening.grading.grader import grade_of, unscored_grade
 from masis.screening.grading.hierarchy import designs_asked_about, sure_design
-from masis.screening.grading.offline_grader import size_adequacy
-from masis.screening.grading.sample_size import sample_sizes, study_size
 
 PROMPT = "grader"
 TOKENS_MOST = 1_800
@@ -112,46 +110,41 @@ class ModelGrader:
                 max_tokens=TOKENS_MOST,
                 temperature=self.temperature,
             )
-            judgement = self._judgement(reply, abstract)
-            grade = grade_from_judgement(abstract, judgement, self.judged_by, about)
+            grade = self._grade(reply, abstract, about)
             if reply.recommendation in (grade.recommendation, None):
                 return grade
-            note = f"The model itself recommended {str(reply.recommendation)[:20]}; the rules decide."
-            return grade_from_judgement(abstract, judgement, self.judged_by, about, note)
+            why = grade.reasons["recommendation"].text
+            note = f"{why} The model itself recommended {str(reply.recommendation)[:20]}; the rules decide."
+            return grade.model_copy(update={"reasons": {**grade.reasons, "recommendation": Reason(text=note)}})
 
         return task
 
-    def _judgement(self, reply: GradeReply, abstract: Abstract) -> Judgement:
+    def _grade(self, reply: GradeReply, abstract: Abstract, about: frozenset[Design]) -> Grade:
         study_type: StudyType | None = reply.study_type if reply.study_type in STUDY_TYPES else None
         design: Design | None = reply.design if reply.design in DESIGNS else None
         if design is None and study_type is not None:
             design = rubric.DESIGN_OF[study_type]
+        typed = placed = _reason(reply.design_reason, reply.design_quotes, abstract)
         if (sure := sure_design(abstract)) is not None:
-            design = sure.design
-        sizes, size = sample_sizes(abstract.text), study_size(abstract.text)
-        enough = size_adequacy(abstract, design, sizes, size)
+            design, placed = sure.design, Reason(text=sure.why, words=sure.words)
         relevance = normalised("relevance", reply.relevance_score).value
-        methodology = normalised("methodology", reply.methodology_score).value
-        return Judgement(
+        method = normalised("methodology", reply.methodology_score).value
+        return grade_of(
+            abstract,
+            self.judged_by,
+            about,
             relevance=relevance,
-            methodology=methodology,
-            study_type=study_type,
-            study_type_confidence=None,
+            methodology=method,
             design=design,
-            adequate=enough.value,
-            sizes=sizes,
-            study_size=size,
             reasons={
                 "relevance_score": _score_reason(relevance, reply.relevance_reason, reply.relevance_quotes, abstract),
                 "methodology_score": _score_reason(
-                    methodology, reply.methodology_reason, reply.methodology_quotes, abstract
+                    method, reply.methodology_reason, reply.methodology_quotes, abstract
                 ),
-                "sample_size_adequate": enough.reason,
-                "study_type": _reason(reply.design_reason, reply.design_quotes, abstract),
-                "design": Reason(text=sure.why, words=sure.words)
-                if sure is not None
-                else _reason(reply.design_reason, reply.design_quotes, abstract),
+                "study_type": typed,
+                "design": placed,
             },
+            study_type=study_type,
         )
 
 

@@ -12,15 +12,15 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
 
 from masis.audit import run_metrics
 from masis.audit.metrics import SUMMED, AddedUp, Distribution, Measure, Period, Rate, Rates, Sums, add_up, spread_of
-from masis.schema.base import Record
+from masis.schema.base import Page, Record
 from masis.schema.run import Run
 from masis.settings import ROLES, Role
 from masis.store.core.conditions import Condition, any_of, compared, joined
-from masis.store.core.connections import Database
+from masis.store.core.connections import Part
+from masis.store.core.rows import insert, record_of
 
 COLUMNS: dict[Measure, tuple[Literal["run", "iteration"], str]] = {
     "critic_ms": ("iteration", "critic_ms"),
@@ -96,19 +96,11 @@ class MeasuredRun(Record):
     value: float | None
 
 
-class MeasuredRuns(Record):
-    """One page of runs, and how many there are in all."""
-
-    rows: tuple[MeasuredRun, ...]
-    total: int = Field(ge=0)
-
-
 _OF_RUN = (
     *("loop_ms", "converged", "termination", "needs_review", "improvement_percentage"),
     *("quality", "revised_quality", "confidence", "overall"),
     *("calls", "tries", "input_tokens", "cached_tokens", "output_tokens", "cost_usd"),
 )
-_OF_ITERATION = run_metrics.IterationMeasures._fields
 
 _ENDED = {
     "converged": "(termination IN ('no_issues', 'convergence'))",
@@ -129,11 +121,8 @@ _PACE_OF = 2_000
 """Audits that are looked at for those by the same models: older ones say little about the pace of now."""
 
 
-class Measures:
+class Measures(Part):
     """The figures of the runs of a store."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def newest(self) -> int:
         """A number that changes when figures come in."""
@@ -236,7 +225,7 @@ class Measures:
             found[measure] = np.sort(column[~np.isnan(column)])
         return found
 
-    def runs(self, wanted: MeasureFilter, pick: Pick, *, page: int = 1, size: int = 20) -> MeasuredRuns:
+    def runs(self, wanted: MeasureFilter, pick: Pick, *, page: int = 1, size: int = 20) -> Page[MeasuredRun]:
         """The runs behind a figure, newest first; one whose case is gone has no case and no question."""
         conditions, value = _picked(pick)
         where, values = joined([_where(wanted), *conditions])
@@ -250,7 +239,7 @@ class Measures:
                     ORDER BY found.finished_at DESC, found.seq DESC""",  # noqa: S608
                 [*values, size, (page - 1) * size],
             ).fetchall()
-        return MeasuredRuns(rows=tuple(_measured(row) for row in rows), total=total)
+        return Page[MeasuredRun](rows=tuple(map(_measured, rows)), total=total)
 
 
 def write(connection: sqlite3.Connection, run: Run) -> None:
@@ -269,14 +258,9 @@ def write(connection: sqlite3.Connection, run: Run) -> None:
         "claims": found.critique.claims,
     }
     connection.execute("DELETE FROM run_measures WHERE run_id = ?", [run.id])
-    seq = connection.execute(_insert("run_measures", row), list(row.values())).lastrowid
-    columns = ("measures_seq", *_OF_ITERATION)
-    connection.executemany(_insert("iteration_measures", columns), ([seq, *each] for each in found.iterations))
-
-
-def _insert(table: str, columns: Iterable[str]) -> str:
-    names = tuple(columns)
-    return f"INSERT INTO {table} ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})"  # noqa: S608
+    seq = insert(connection, "run_measures", row)
+    for each in found.iterations:
+        insert(connection, "iteration_measures", {"measures_seq": seq, **each._asdict()})
 
 
 def _where(wanted: MeasureFilter) -> tuple[str, list[Any]]:
@@ -309,7 +293,4 @@ def _picked(pick: Pick) -> tuple[list[Condition], str]:
 
 
 def _measured(row: sqlite3.Row) -> MeasuredRun:
-    names = set(MeasuredRun.model_fields) - {"models"}
-    return MeasuredRun(
-        **{name: row[name] for name in names}, models={role: row[role] for role in ROLES if row[role] is not None}
-    )
+    return record_of(MeasuredRun, row, models={role: row[role] for role in ROLES if row[role] is not None})

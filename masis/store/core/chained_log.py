@@ -18,11 +18,14 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from pydantic import ValidationError
 
 from masis.errors import InputError, StoreError, UnknownRecord
+from masis.schema.base import Page
 from masis.schema.review import Decision, LogCheck, LogEntry, SubjectCheck
 from masis.schema.screening import ScreeningDecision, ScreeningEntry
 from masis.store.core import guards, signatures
-from masis.store.core.connections import Connection, Database
-from masis.store.records import DecisionFilter, LogHead, ScreeningLogFilter
+from masis.store.core.conditions import Condition, joined
+from masis.store.core.connections import Connection, Part
+from masis.store.core.rows import insert
+from masis.store.records import LogFilter, LogHead
 from masis.store.retention.shrinking import settle
 
 NOTHING_BEFORE = "0" * 64
@@ -31,7 +34,6 @@ NOTHING_BEFORE = "0" * 64
 _ID_LENGTH = 24
 _AT_ONCE = 100
 
-LogFilter = DecisionFilter | ScreeningLogFilter
 D = TypeVar("D", Decision, ScreeningDecision)
 E = TypeVar("E", LogEntry, ScreeningEntry)
 
@@ -142,40 +144,25 @@ class ChainedLog(Generic[D, E]):
         fields: dict[str, Any] = {"decision": decision, **{name: row[name] for name in PLACE}}
         return self.entry.model_construct(**fields)
 
-    def iterate(self, database: Database) -> Iterator[E]:
-        """Yield the whole log from its beginning, a hundred entries in memory at a time."""
-        seq = 0
-        while rows := database.execute(f"{self.select} WHERE log.seq > ? ORDER BY log.seq LIMIT {_AT_ONCE}", [seq]):
-            yield from map(self.read, rows)
-            seq = rows[-1]["seq"]
-
     def page(
         self,
         connection: sqlite3.Connection,
-        matching: str,
-        values: list[Any],
+        joins: str,
+        conditions: list[Condition],
         wanted: LogFilter,
         upto: int | None = None,
-    ) -> tuple[tuple[E, ...], int]:
-        """Return one page of the entries that match, and how many do; ``matching`` begins with FROM, in SQL of ours.
+    ) -> Page[E]:
+        """Return one page of the entries that match, counted up to ``upto`` unless the log's end says how many.
 
-        With ``upto`` they are counted up to one more than that.
+        ``joins`` are those that the conditions need.
         """
-        limit = -1 if upto is None else upto + 1
-        total = connection.execute(
-            f"SELECT count(*) FROM (SELECT 1 {matching} LIMIT ?)",  # noqa: S608
-            [*values, limit],
-        ).fetchone()[0]
-        return self.rows_of_page(connection, matching, values, wanted), total
-
-    def rows_of_page(
-        self,
-        connection: sqlite3.Connection,
-        matching: str,
-        values: list[Any],
-        wanted: LogFilter,
-    ) -> tuple[E, ...]:
-        """Return one page of the entries that match, uncounted."""
+        values: list[Any]
+        where, values = joined(conditions)
+        matching = f"FROM {self.table} AS log {joins} WHERE {where}"
+        total = self.head(connection).length
+        if conditions:
+            count = f"SELECT count(*) FROM (SELECT 1 {matching} LIMIT ?)"  # noqa: S608
+            total = connection.execute(count, [*values, -1 if upto is None else upto + 1]).fetchone()[0]
         # the numbers of the page come from an index, and only its rows are joined and read
         first = "DESC" if wanted.newest_first else "ASC"
         numbers = f"SELECT log.seq {matching} ORDER BY log.seq {first} LIMIT ? OFFSET ?"
@@ -183,7 +170,8 @@ class ChainedLog(Generic[D, E]):
             f"{self.select} WHERE log.seq IN ({numbers}) ORDER BY log.seq {first}",
             [*values, wanted.size, (wanted.page - 1) * wanted.size],
         )
-        return tuple(map(self.read, rows))
+        more = bool(conditions) and upto is not None and total > upto
+        return Page(rows=tuple(map(self.read, rows)), total=total - more, more=more)
 
     def with_token(self, connection: sqlite3.Connection, decision: D, same: tuple[str, ...]) -> E | None:
         """Return the entry that a submit with this token made before; None where there is none.
@@ -223,10 +211,7 @@ class ChainedLog(Generic[D, E]):
         place = place_after(self.head(connection), at, sha256(payload))
         facts = self.facts(decision)
         row = {**place._asdict(), **{name: facts[name] for name in self.columns}, **links}
-        connection.execute(
-            f"INSERT INTO {self.table} ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})",  # noqa: S608
-            list(row.values()),
-        )
+        insert(connection, self.table, row)
         connection.execute(
             f"INSERT INTO {self.payloads} VALUES (?, ?, ?)",  # noqa: S608
             [place.seq, decision.reviewer, payload],
@@ -317,13 +302,10 @@ class ChainedLog(Generic[D, E]):
             yield f"the log has something else about it than its redaction (entry {redaction['seq']}) kept"
 
 
-class StoredLog(Generic[D, E]):
+class StoredLog(Part, Generic[D, E]):
     """One log of a store: what both logs give to read, and how an entry is redacted."""
 
     log: ChainedLog[D, E]
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def redact(self, entry_id: str, *, by: str, reason: str, at: str | None = None) -> E:
         """Remove what was written in an entry: its place in the chain stays. This is an entry too; returns it.
@@ -345,7 +327,10 @@ class StoredLog(Generic[D, E]):
 
     def iterate(self) -> Iterator[E]:
         """Yield the whole log from its beginning, a hundred entries in memory at a time."""
-        return self.log.iterate(self._database)
+        seq, next_rows = 0, f"{self.log.select} WHERE log.seq > ? ORDER BY log.seq LIMIT {_AT_ONCE}"
+        while rows := self._database.execute(next_rows, [seq]):
+            yield from map(self.log.read, rows)
+            seq = rows[-1]["seq"]
 
     def head(self) -> LogHead:
         """Return length and last digest."""

@@ -12,7 +12,6 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
-import queue
 import sqlite3
 import threading
 import time
@@ -91,28 +90,25 @@ class _Pool:
     def forget(self) -> None:
         """Start without connections and close none: closing one in a forked child would drop the parent's locks."""
         self.opened: set[Connection] = set()
-        self._idle: queue.LifoQueue[Connection | None] = queue.LifoQueue()  # None: one may be opened in its place
-        for _ in range(self.size):
-            self._idle.put(None)
+        self._idle: list[Connection] = []
+        self._free = threading.Semaphore(self.size)
 
     def take(self) -> Connection:
         """Borrow a connection, waiting for one where all are lent. Raises DatabaseBusy, and sqlite3's errors."""
-        try:
-            connection = self._idle.get(timeout=BUSY_TIMEOUT_S)
-        except queue.Empty:
+        if not self._free.acquire(timeout=BUSY_TIMEOUT_S):
             raise DatabaseBusy(
                 f"{self.path}: all {self.size} connections have been in use for {BUSY_TIMEOUT_S:.0f} s. Try again."
-            ) from None
-        if connection is not None and connection.file == _file(self.path):
-            return connection
+            )
         try:
-            if connection is not None:  # the file was moved or replaced: what it shows is of the old one
-                self._discard(connection)
+            file, era = _file(self.path), self.era
+            with contextlib.suppress(IndexError):
+                if (idle := self._idle.pop()).file == file:
+                    return idle
+                self._discard(idle)  # the file was moved or replaced: what they show is of the old one
                 self._discard_idle()
-            era = self.era
             connection = connect(self.path, create=False)
         except BaseException:
-            self._idle.put(None)
+            self._free.release()
             raise
         connection.log_key, connection.era = self.log_key, era
         self.opened.add(connection)
@@ -121,7 +117,8 @@ class _Pool:
     def give_back(self, connection: Connection) -> None:
         """Take a connection back; it is closed where the pool was closed meanwhile."""
         if connection in self.opened:  # else this process was forked while it was lent
-            self._idle.put(connection)
+            self._idle.append(connection)
+            self._free.release()
             if connection.era != self.era:
                 self._discard_idle()
 
@@ -131,15 +128,9 @@ class _Pool:
         self._discard_idle()
 
     def _discard_idle(self) -> None:
-        places = 0
-        with contextlib.suppress(queue.Empty):
+        with contextlib.suppress(IndexError):
             while True:
-                connection = self._idle.get_nowait()
-                places += 1
-                if connection is not None:
-                    self._discard(connection)
-        for _ in range(places):
-            self._idle.put(None)
+                self._discard(self._idle.pop())
 
     def _discard(self, connection: Connection) -> None:
         self.opened.discard(connection)
@@ -158,13 +149,13 @@ def _after_fork() -> None:
         pool.forget()
 
 
-def _at_exit() -> None:
+os.register_at_fork(after_in_child=_after_fork)
+
+
+@atexit.register
+def _close_all() -> None:
     for pool in list(_POOLS):
         pool.close()
-
-
-os.register_at_fork(after_in_child=_after_fork)
-atexit.register(_at_exit)
 
 
 class Database:
@@ -209,12 +200,8 @@ class Database:
 
         Inside another transaction it is a savepoint: if it fails, and the caller goes on, only its own part is undone.
         ``durable``: what is committed survives a power cut (``synchronous = FULL``), as every writer of a log needs;
-        without it a power cut may undo the last transactions, never a part of one.
-
-        Raises:
-            DatabaseBusy, DatabaseFull and the other errors that ``explained_errors`` lists.
-            RuntimeError: inside ``reading()``, whose state may be old by now, or durable inside one that is not.
-
+        without it a power cut may undo the last transactions, never a part of one. Raises RuntimeError inside
+        ``reading()``, whose state may be old by now, and where it is durable inside one that is not.
         """
         connection = self._held
         if connection is None:
@@ -301,6 +288,13 @@ class Database:
                 self._local.connection = None
         for action in actions:
             action()
+
+
+class Part:
+    """A part of a store: what it reads and writes of one subject."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
 
 
 @contextlib.contextmanager
@@ -399,6 +393,9 @@ class _Trouble(NamedTuple):
     what: str
     cure: str
 
+    def error(self, path: Path, error: sqlite3.Error) -> StoreError:
+        return self.raises(f"{path}: {self.what} ({error}). {self.cure}")
+
 
 RESTORE = (
     "Keep a copy of the file; `masis db restore BACKUP --replace` puts a backup in its place. Without one, "
@@ -456,21 +453,14 @@ def _trouble(error: sqlite3.Error) -> _Trouble | None:
 def explained_errors(path: Path) -> Iterator[None]:
     """Raise what SQLite says about a file as an error that names the cure; let errors of a statement pass.
 
-    Raises:
-        DatabaseBusy: another program holds the lock for too long.
-        DatabaseDamaged: the file is damaged, or no database any more.
-        DatabaseFull: the disk has no room left.
-        DatabaseReadOnly: file or folder can't be written.
-        DatabaseMissing: the file was moved, removed or replaced.
-        DiskFailed: the disk could not be read or written.
-
+    These are DatabaseBusy, DatabaseDamaged, DatabaseFull, DatabaseReadOnly, DatabaseMissing and DiskFailed.
     """
     try:
         yield
     except sqlite3.Error as error:
         if (trouble := _trouble(error)) is None:
             raise
-        raise trouble.raises(f"{path}: {trouble.what} ({error}). {trouble.cure}") from error
+        raise trouble.error(path, error) from error
 
 
 def _not_opened(path: Path, error: sqlite3.DatabaseError) -> StoreError:
@@ -478,11 +468,11 @@ def _not_opened(path: Path, error: sqlite3.DatabaseError) -> StoreError:
     if trouble is _DAMAGED:
         return NotADatabase(f"{path}: is not a database of the workbench, or a damaged one ({error}). {_ELSEWHERE}")
     if trouble is _BUSY:
-        return DatabaseBusy(
-            f"{path}: is held by another program, which may be bringing it up to date ({error}). Try again later."
+        trouble = _Trouble(
+            DatabaseBusy, "is held by another program, which may be bringing it up to date", "Try again later."
         )
     if trouble is not None and trouble is not _GONE:
-        return trouble.raises(f"{path}: {trouble.what} ({error}). {trouble.cure}")
+        return trouble.error(path, error)
     return StoreError(f"{path}: can't be opened ({error}). Check that the folder can be written to.")
 
 
@@ -515,11 +505,8 @@ def _check_place(path: Path) -> None:
 def assert_readable(connection: sqlite3.Connection, path: Path, known: Sequence[Migration] = MIGRATIONS) -> None:
     """Check that a file is empty or a database of the workbench that this version can read; changes nothing.
 
-    Raises:
-        NotADatabase: another program made it.
-        OtherSchema: a development version made it, with another ``schema.sql``.
-        NewerDatabase: a later version has changed its schema.
-
+    Raises NotADatabase (another program made it), OtherSchema (a development version made it, with another
+    ``schema.sql``) and NewerDatabase (a later version has changed its schema).
     """
     application = connection.execute("PRAGMA application_id").fetchone()[0]
     if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:

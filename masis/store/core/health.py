@@ -52,7 +52,7 @@ def check(database: Database) -> StoreCheck:
     with database.reading() as connection:
         problems = [
             *_file_problems(connection),
-            *_state_problems(connection),
+            *states.problems(connection),
             *_keeping_problems(connection),
             *corpus_search.problems(connection),
         ]
@@ -114,14 +114,3 @@ def _damaged(connection: sqlite3.Connection) -> list[str]:
         except (zlib.error, TypeError):
             found[name] = None
     return list(found)
-
-
-def _state_problems(connection: sqlite3.Connection) -> list[str]:
-    """Cases whose stored state is not the one their runs and entries give."""
-    wrong = states.mismatches(connection)
-    return [
-        *(
-            f"case {case_id!r} is marked {kept}, its runs and decisions say {derived}"
-            for case_id, kept, derived in wrong
-        ),
-    ]

@@ -12,7 +12,7 @@ import streamlit as st
 from pydantic import ValidationError
 
 from masis.datasets.mapping import OWN_FORMAT, Fitting, Profile, builtin
-from masis.datasets.mapping.columns import (
+from masis.datasets.mapping.profile import (
     ColumnChoice,
     columns_key,
     likely_choice,

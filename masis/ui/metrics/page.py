@@ -377,20 +377,20 @@ def _answers(workbench: Workbench, total: Rates, facets: Facets) -> None:
 
 
 def _failures(workbench: Workbench, failed: int, audited: int) -> None:
-    """Say in how many audits a step failed, and why in the newest whose audit the person may see."""
-    everywhere = ",".join(STANDING)
+    """Say in how many audits a step failed, and folded, why in the newest whose audit the person may see."""
     st.page_link(
         "pages/queue.py",
-        label=f"A step of the audit failed in {failed:,} of {audited:,} cases",
+        label=f"A step of the audit failed in {failed:,} of {audited:,} cases: that says nothing about their answers",
         icon=":material/warning:",
-        query_params={"flag": "error", "standing": everywhere},
+        query_params={"flag": "error", "standing": ",".join(STANDING)},
     )
     wanted = CaseFilter(flags=("error",), standings=tuple(STANDING), order="newest", size=1)
     newest = next(iter(workbench.cases.find_for(actor(), wanted).rows), None)
     run = workbench.cases.open_for(actor(), newest.id).run if newest else None
     if run is not None and run.warnings:
         last = run.warnings[-1]
-        st.text(f"That says nothing about the answers. Why in the newest ({last.step}): {shortened(last.message, WHY)}")
+        with st.expander(f"Why, in the newest: the {last.step}", key="metrics-failure"):
+            st.text(shortened(last.message, WHY))
 
 
 def _people(workbench: Workbench, facets: Facets) -> None:
@@ -410,13 +410,26 @@ def _people(workbench: Workbench, facets: Facets) -> None:
     corrected = round((own.overrides.value or 0) * own.overrides.n)
     mine = f"You: {own.decisions:,}, {corrected:,} of them overrides, {_took(own)} a case." if own.decisions else ""
     counts = workbench.trust.counts_in_words(me)
+    said = " ".join(filter(None, (counts, mine)))
     settled = {state: facets.states.get(state, 0) for state in STATE_OF_VERDICT.values()}
     figures = [
-        Figure("Decisions", f"{work.decisions:,}", " ".join(filter(None, (counts, mine))), "decisions"),
+        Figure("Decisions", f"{work.decisions:,}", said, "decisions", {"kind": "decision"}),
         Figure("Decisions a day", number(work.a_day), f"Mean of {days} on which somebody decided."),
         Figure("Time a case", _took(work), _PACE),
-        Figure("Overrides", figure(work.overrides), "Decisions that corrected the answer."),
-        Figure("Adjudications", f"{work.adjudications:,}", "Settled where reviewers differed; they are no decisions."),
+        Figure(
+            "Overrides",
+            figure(work.overrides),
+            "Decisions that corrected the answer; a case that two people decide has two.",
+            "decisions",
+            {"kind": "decision", "verdict": "override"},
+        ),
+        Figure(
+            "Adjudications",
+            f"{work.adjudications:,}",
+            "Settled where reviewers differed; they are no decisions.",
+            "decisions" if work.adjudications else "",
+            {"kind": "adjudication"},
+        ),
         *(
             Figure(
                 f"Cases {STATE[state].text.lower()}",
@@ -432,17 +445,19 @@ def _people(workbench: Workbench, facets: Facets) -> None:
     _figures(figures, key="metrics-people", description="Of the decisions")
     st.header("How often the audit was right", anchor=False)
     report = workbench.trust.compare(me, TrustFilter())
-    compared, seen = report.answers, {}
+    compared, seen, how = report.answers, {}, ""
     if not compared.n:
         st.markdown(how_far(report))
         if report.seen is None or not report.seen.n:
             return
-        compared, seen = report.seen, {"seen": "too"}
+        compared, seen, how = report.seen, {"seen": "too"}, ", verdict in view"
         st.caption(f":material/warning: {counted(compared.n, 'answer')} decided with its verdict in view. {IN_VIEW}")
+    faulty, right = compared.confusion.get("nothing found", (0, 0))
+    passed = f"{faulty:,} of {faulty + right:,}" if faulty + right else "unknown: none was decided by a person"
     _figures(
         [
             Figure(
-                "Flags that were right",
+                f"Flags that were right{how}",
                 figure(compared.precision),
                 f"Of the answers with “{STANDING['wrong'].text}”, the share that people found faulty; the rest were "
                 f"false alarms. {how_sure(compared.precision)}",
@@ -450,12 +465,19 @@ def _people(workbench: Workbench, facets: Facets) -> None:
                 {**seen, "list": "must_look"},
             ),
             Figure(
-                "Faulty answers flagged",
+                f"Faulty answers flagged{how}",
                 figure(compared.recall),
                 "Of the answers that people found faulty, the share that the audit had flagged. "
                 f"{how_sure(compared.recall)}",
                 "trust",
                 seen,
+            ),
+            Figure(
+                f"Passed answers that are faulty{how}",
+                passed,
+                "Of the answers in which the audit found nothing and that a person decided all the same.",
+                "trust" if faulty + right else "",
+                {**seen, "list": "nothing found"},
             ),
         ],
         key="metrics-right",

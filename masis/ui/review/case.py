@@ -162,6 +162,7 @@ def show_no_case(workbench: Workbench) -> None:
             f"Open the first of {counted(found.total, 'case')} that wait"
             if found.total > 1
             else "Open the one that waits",
+            key="open-first",  # a case that comes meanwhile changes the label, and must not take the press with it
             type="primary",
             icon=":material/rate_review:",
         ):

@@ -177,7 +177,10 @@ def _give_out(workbench: Workbench) -> None:
     with st.form("give-out", border=False):
         first = f", the first {len(titles):,} are listed" if page.total > len(titles) else ""
         chosen = st.multiselect(
-            f"Cases that wait ({page.total:,}{first})", list(titles), format_func=titles.__getitem__
+            f"Cases that wait ({page.total:,}{first})",
+            list(titles),
+            format_func=titles.__getitem__,
+            key="give-out-cases",
         )
         names: list[str] = []
         if action.names:

@@ -27,8 +27,9 @@ from masis.services.trust import (
 )
 from masis.services.trust_summary import IN_VIEW, SIMULATED, figure, how_sure, in_words, short_answers, too_few
 from masis.trust.agreement import Estimate, exact_bounds
-from masis.trust.guarantee import draws_needed
+from masis.trust.guarantee import draws_needed, upper_bound
 from masis.trust.machine import Comparison, draws_for_width
+from masis.trust.score import LEAST_DECISIONS, LEAST_OF_EACH
 from masis.ui.components.charts import draw_chart
 from masis.ui.components.figures import Figure, figure_table
 from masis.ui.components.linked_table import Cell, Column, Row, column, linked_table, row
@@ -38,7 +39,7 @@ from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import command_markdown, served_database, served_workbench
 from masis.ui.trust.charts import rate_over_time_chart, reliability_chart, yield_chart
 from masis.views.markdown import escaped
-from masis.views.words import FLAG, REASON, Word
+from masis.views.words import FLAG, HOW_IT_RAN, REASON, Word, model_words
 
 VIEWS = {
     "machine": "Machine and people",
@@ -52,17 +53,17 @@ Part = Literal["claim", "reference"]
 PARTS: tuple[Part, ...] = get_args(Part)
 LEVELS = {"answer": "Answers", "claim": "Claims", "reference": "References"}
 MOST_LISTED = 100
-COUNTS = {
+COUNTS: dict[str, tuple[str, str, str, str, dict[str, str]]] = {
     "decision": (
         "Only decisions made before the audit's verdict was shown count: a lead sets that as the policy of the queue.",
-        *("team", "Set the policy", "group"),
+        *("team", "Set when findings show", "group", {"view": "policy"}),
     ),
     "gold": (
         "Labels count that audited cases were imported with.",
-        *("imports", "Import cases with labels", "upload_file"),
+        *("imports", "Import cases with labels", "upload_file", {}),
     ),
 }
-"""What the audit is compared with, by source: what counts, and the page that brings some, with its link and icon."""
+"""What it is compared with, by source: what counts, and the page that brings some, with link, icon and address."""
 
 
 def show_trust(workbench: Workbench) -> None:
@@ -72,7 +73,8 @@ def show_trust(workbench: Workbench) -> None:
     filters, key = trust_filter(), _key(workbench)
     report, missed = _machine(*key, filters.model_dump_json()), _missed(*key)
     watch = workbench.trust.watch()
-    _headline(report, missed, watch)
+    blind = filters.model_copy(update={"blind_only": True})
+    _headline(report if filters.blind_only else _machine(*key, blind.model_dump_json()), missed, watch)
     shown = address.one_of("view", VIEWS, "machine")
     st.segmented_control("View", list(VIEWS), format_func=VIEWS.__getitem__, required=True, **_kept("view", shown))
     if shown == "machine":
@@ -173,7 +175,10 @@ def _show_machine(workbench: Workbench, report: MachineReport, filters: TrustFil
     if filtered:
         st.button(f"Clear filters ({', '.join(filtered)})", key="trust-clear", on_click=address.clear, args=(filtered,))
     left = report.left
-    if filters.source == "decision":
+    if not filters.blind_only:
+        st.warning(f"Decisions made with the audit's verdict in view count here too. {IN_VIEW}")
+        st.button("Count blind decisions only", key="trust-blind", on_click=address.clear, args=(("seen", "list"),))
+    elif filters.source == "decision":
         st.caption(
             f"Left out: {counted(left.not_blind, 'answer')} decided with the audit's verdict in view, which draws "
             f"people towards it; {left.escalated:,} escalated and not settled; {left.unaudited:,} without an audit."
@@ -220,14 +225,14 @@ def _kept(name: str, shows: str) -> dict[str, Any]:
 
 
 def _auditor_words(name: str, models: Mapping[str, str]) -> str:
-    return f"{', '.join(dict.fromkeys(models.values()))} ({name[:6]})"
+    return f"{', '.join(dict.fromkeys(model_words(each) for each in models.values()))} ({name[:6]})"
 
 
 def _comparison(found: Comparison, level: str, source: str) -> None:
     if not found.n:
-        counts, page, label, icon = COUNTS[source]
+        counts, page, label, icon, to = COUNTS[source]
         st.markdown(f"**No {level} to compare yet.** {counts}")
-        st.page_link(f"pages/{page}.py", label=label, icon=f":material/{icon}:")
+        st.page_link(f"pages/{page}.py", label=label, icon=f":material/{icon}:", query_params=to)
         return
     _figures(found, level)
     left, right = st.columns([1, 1.4], gap="medium")
@@ -246,7 +251,7 @@ def _comparison(found: Comparison, level: str, source: str) -> None:
         st.caption(f"{BRACKETS} {leads}")
         # a flag of the original answer is often a reason of the run too, with another name and the same figures
         same = {(_flag_words(flag.name), flag.flagged, flag.precision): flag for flag in reversed(found.flags)}
-        flags = sorted(same.values(), key=lambda flag: -flag.flagged)
+        flags = sorted((flag for flag in same.values() if flag.name not in HOW_IT_RAN), key=lambda flag: -flag.flagged)
         titles = [column("Flag", "main"), column("Faulty, where it stands"), column("Faulty answers that have it")]
         rows = [
             row(
@@ -331,9 +336,14 @@ def _case_list(rows: pd.DataFrame) -> None:
 def _cases(cases: Sequence[str], title: str, notes: Sequence[str] = ()) -> None:
     st.markdown(f"**{title}** ({len(cases):,})")
     shown = cases[:MOST_LISTED]
-    cells: list[Cell] = [{"text": case, "href": address.link("review", case=case), "open": case} for case in shown]
-    rows = [row(cell, notes[n] if notes else "", open=str(cell["open"])) for n, cell in enumerate(cells)]
-    opened = linked_table([column("Case", "main"), column("People")], rows, description=title, key=f"cases-{title}")
+    questions = {case: served_workbench().store.cases.get(case).query for case in shown}
+    cells: list[Cell] = [
+        {"text": questions[case], "href": address.link("review", case=case), "open": case, "below": [case]}
+        for case in shown
+    ]
+    rows = [row(cell, *notes[n : n + 1], open=shown[n]) for n, cell in enumerate(cells)]
+    columns = [column("Case", "main"), *([column("People")] if notes else [])]
+    opened = linked_table(columns, rows, description=title, key=f"cases-{title}")
     if opened in shown:
         address.open_case(str(opened))
     if len(cases) > MOST_LISTED:
@@ -400,7 +410,7 @@ def _show_people(key: _Key) -> None:
     overall = found.agreement
     if not overall.units:
         st.markdown("**No case was decided by two reviewers yet.** The policy says how many decide a case.")
-        st.page_link("pages/team.py", label="Set the policy", icon=":material/group:")
+        st.page_link("pages/team.py", label="Set the policy", icon=":material/group:", query_params={"view": "policy"})
         return
     shares = ", ".join(f"{name} {value:.0%}" for name, value in overall.prevalence.items())
     cases = counted(overall.units, "settled case" if key.hidden else "case")
@@ -598,7 +608,9 @@ def _new_sample(workbench: Workbench) -> None:
         if missing:
             known = workbench.trust.drawable(actor(), auditor, int(draws))
             short = f": {too_few(known, int(draws))}" if known < draws else ""
-            st.markdown(f"**Too few answers**{short}. Audit more cases, or tolerate more.")
+            least = upper_bound(0, known, 1 - certainty - offer.spent) if known else 1.0
+            allow = f": {known:,} without a fault show at most {least:.0%}" if least < 1 else ""
+            st.markdown(f"**Too few answers**{short}. Audit more cases, or tolerate more{allow}.")
         loosest = st.slider("Accept up to this probability of fault", 0.0, 1.0, 1.0, 0.01, key="sample-loosest")
         expected = f" Those up to {offer.expected:.2f} are expected to hold half of what is tolerated."
         st.caption(
@@ -639,17 +651,29 @@ def _show_next(workbench: Workbench, found: YieldReport) -> None:
         )
     else:
         st.markdown("No score was fitted: the queue follows the built-in order.")
+    few = found.n < LEAST_DECISIONS or min(found.faulty, found.n - found.faulty) < LEAST_OF_EACH
     st.button(
         "Fit the score on the decisions so far",
         key="score-fit",
         on_click=_do,
         args=(workbench.trust.fit,),
-        **needs("oversee"),
+        **needs("oversee", disabled=few),
     )
+    if few:
+        st.caption(
+            f"A score takes {LEAST_DECISIONS} settled decisions, {LEAST_OF_EACH} of them faulty and as many right; "
+            f"there are {found.n:,}, {found.faulty:,} faulty and {found.n - found.faulty:,} right."
+        )
     if message := st.session_state.pop("trust-error", ""):
         st.text(message)
     if not found.curves:
         st.markdown("**No faulty answer was found by a decision yet**, so no order can be compared.")
+        return
+    if found.faulty == found.n:
+        st.markdown(
+            f"**All {found.n:,} decided answers are faulty**: every order finds them alike. Decide some that the audit "
+            "let pass."
+        )
         return
     rows = [
         {"order": name, "read": read, "found": share} for name, curve in found.curves.items() for read, share in curve
