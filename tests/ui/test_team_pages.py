@@ -333,6 +333,7 @@ def test_a_case_waits_for_who_may_adjudicate_it_and_for_others_else(audited_work
             mine = [way for label, way in links.items() if "for you to adjudicate" in label]
             assert mine == ([f"case={CASE}"] if name == "Cleo" else [])
         rows = shown_rows(opened("queue", name))
+        assert ("Ben: Rejected" in rows) == (name == "Cleo")
         assert says in rows
         assert (f"team?case={CASE}" in rows) is (name == "Cleo")
 

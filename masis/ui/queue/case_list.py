@@ -459,20 +459,18 @@ def distinct(states: Sequence[Cell]) -> Sequence[Cell | None]:
     return states
 
 
-def who_decided(workbench: Workbench, case_id: str) -> str:
+def who_decided(workbench: Workbench, case_id: str) -> list[str]:
     """Say what each reviewer of a case decided, with their names where the policy shows them."""
     named = workbench.trust.shows_names()
     decisions = [entry.decision for entry in workbench.reviews.individual(case_id) if entry.decision]
-    said = [
-        (f"{each.reviewer}: " if named else "", DECIDED_AS[each.verdict].text) for each in decisions if each.verdict
-    ]
-    return ", ".join(f"{who}{what}" for who, what in said)
+    who = {each.reviewer: f"{each.reviewer}: " if named else "" for each in decisions}
+    return [f"{who[each.reviewer]}{DECIDED_AS[each.verdict].text}" for each in decisions if each.verdict]
 
 
 def state_cell(workbench: Workbench, summary: CaseSummary, *, adjudicate: bool = False) -> Cell:
     """Return where a case stands, with what of it the standing leaves open: its verdict, by whom, what is awaited."""
     if adjudicate:
-        return {"pills": [label(FOR_YOU)], "below": [who_decided(workbench, summary.id)]}
+        return {"pills": [label(FOR_YOU)], "below": who_decided(workbench, summary.id)}
     word, more = stands(summary.standing, summary.state)
     who = f"by {summary.reviewer}" if summary.reviewer else ""
     return {"pills": [label(word)], "below": [f"{more} {who}".strip()]}

@@ -150,7 +150,9 @@ def _differing(workbench: Workbench) -> None:
             "below": [summary.id],
         }
         below = [] if differ == VERDICT_DIFFERS else [f"{differ.removeprefix('the ').capitalize()} differs"]
-        rows.append(row(question, {"text": who_decided(workbench, summary.id), "below": below}, open=summary.id))
+        rows.append(
+            row(question, {"text": ", ".join(who_decided(workbench, summary.id)), "below": below}, open=summary.id)
+        )
     columns = [column("Question", "main"), column("Verdicts")]
     if opened := linked_table(columns, rows, description="Cases that need adjudication", key="differing"):
         address.put("case", opened)
