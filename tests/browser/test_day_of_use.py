@@ -70,15 +70,15 @@ def decide_one(tab: Tab, name: str, keys: tuple[str, ...]) -> bool:
     for key in keys:
         page.keyboard.press(key)
     asked = found.get_by_label("Your name")
-    if asked.is_visible():
-        asked.fill(name)
+    if asked.first.is_visible():
+        asked.first.fill(name)
         page.keyboard.press("Control+Enter")
-    ended = page.get_by_text("No case to review in this queue")
+    ended = page.get_by_text("No case to review in this queue").first
     said = found.get_by_role("alert")
-    faster = found.get_by_text(re.compile("has changed since you opened it|(Ada|Bo|Cy) (has|is|decides)"))
+    faster = found.get_by_text(re.compile("has changed since you opened it|(Ada|Bo|Cy) (has|is|decides)")).first
 
     def over() -> bool:
-        if said.filter(has_text="A again").is_visible() and page.locator(READ).count():
+        if said.filter(has_text="A again").first.is_visible() and page.locator(READ).count():
             page.keyboard.press("Control+Enter")
         return page.url != before or ended.is_visible() or faster.is_visible()
 

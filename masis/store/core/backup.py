@@ -209,6 +209,10 @@ def _set_aside(database: Path, stamp: str) -> Path:
             connection.execute("PRAGMA busy_timeout = 2000")
             # leaving the write-ahead log behind needs the file for itself: it fails while anybody has it open
             connection.execute("PRAGMA journal_mode = DELETE").fetchone()
+        with contextlib.suppress(OSError):  # a file system without second names: it is moved
+            # the database keeps its own name until the backup takes it, whenever this process may be killed
+            os.link(database, aside)
+            return aside
     except sqlite3.DatabaseError as error:
         if error.sqlite_errorname.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
             raise DatabaseBusy(
