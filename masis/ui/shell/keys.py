@@ -72,26 +72,9 @@ RECORD = Key("Ctrl+Enter", "Ctrl Enter", "Record the final verdict and open the 
 AGREE = Key("A", "A", "Agree with the grade of the opened abstract")
 SEARCH = Key("/", "/", "Search the cases")
 
+_DECIDE = (APPROVE, OVERRIDE, REJECT, ESCALATE, REASON, TAKE, INSERT, NOTE, LABELS, LABEL_WORDS, REPORT)
 GROUPS: tuple[tuple[str, tuple[Key, ...]], ...] = (
-    (
-        "Decide",
-        (
-            APPROVE,
-            OVERRIDE,
-            REJECT,
-            ESCALATE,
-            REASON,
-            TAKE,
-            INSERT,
-            NOTE,
-            LABELS,
-            LABEL_WORDS,
-            REPORT,
-            SUBMIT,
-            LEAVE,
-            UNDO,
-        ),
-    ),
+    ("Decide", (*_DECIDE, SUBMIT, LEAVE, UNDO)),
     ("Go on", (NEXT, SKIP, FORWARD, BACK)),
     ("Look", (NEXT_ISSUE, PREVIOUS_ISSUE, TURN, SWITCH, ITERATION_BACK, ITERATION_FORWARD, DIFF, HELP)),
 )
