@@ -12,6 +12,7 @@ import streamlit as st
 from masis.schema.case import Case, Severity
 from masis.schema.review import Standing
 from masis.schema.run import ReviewCode
+from masis.schema.team import QueuePolicy
 from masis.schema.wording import counted
 from masis.services import Workbench
 from masis.services.cases import shown_flags
@@ -240,6 +241,12 @@ def test_the_pills_say_where_cases_stand_and_narrow_and_decided_ones_are_left_ou
     assert "1 case" in texts(press(open_page("queue", field="Product documentation"), "show-decided"))
     for name, count in standings.items():
         assert counted(count, "case") in texts(open_page("queue", standing=name))
+
+
+def test_the_counts_of_a_search_say_nothing_of_what_is_hidden(audited_workbench: Workbench) -> None:
+    audited_workbench.team.set(ADA, QueuePolicy(machine="after"))
+    (pills,) = [each for each in open_page("queue", q="docs-02").button_group if each.key == "standing"]
+    assert pills.options == [f"{STANDING['to_review'].text} 1"]
 
 
 def test_a_filter_without_a_case_says_what_to_do(audited_workbench: Workbench) -> None:

@@ -15,6 +15,7 @@ from masis.schema.actor import Actor
 from masis.schema.review import Standing
 from masis.schema.wording import counted, shortened
 from masis.services import Workbench
+from masis.services.cases import FOUND
 from masis.services.records import NOT_DECIDED, CaseFilter, CasePage, CaseSummary, Facets, QueueOrder
 from masis.ui.components.linked_table import Cell, Column, Row, column, linked_table, row
 from masis.ui.shell import address
@@ -137,9 +138,7 @@ def _standings(workbench: Workbench, facets: Facets, wanted: CaseFilter) -> None
     """
     counts = {name: facets.standings[name] for name in STANDING if facets.standings.get(name)}
     if any(address.value(name) for name in address.FILTERS if name != address.STANDINGS.name):
-        each = ((name, wanted.model_copy(update={"standings": (name,), "page": 1, "size": 1})) for name in counts)
-        found = {name: workbench.cases.find_for(actor(), one).total for name, one in each}
-        counts = {name: count for name, count in found.items() if count}
+        counts = {name: count for name in counts if (count := _count(workbench, wanted, name))}
     chosen = address.several("standing", STANDING)
     counts |= {name: 0 for name in chosen if name not in counts}
     several = len(chosen) > 1
@@ -151,6 +150,12 @@ def _standings(workbench: Workbench, facets: Facets, wanted: CaseFilter) -> None
         label_visibility="collapsed",
         **address.kept("standing", [], shows=chosen if several else next(iter(chosen), None)),
     )
+
+
+def _count(workbench: Workbench, wanted: CaseFilter, standing: Standing) -> int:
+    standings = FOUND if standing == "to_review" else (standing,)
+    narrowed = wanted.model_copy(update={"standings": standings, "viewer": actor().name})
+    return workbench.cases.count(workbench.cases.blinded(actor(), narrowed))
 
 
 def _drawer(workbench: Workbench, facets: Facets, *, blind: bool) -> None:
