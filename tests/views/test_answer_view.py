@@ -12,7 +12,7 @@ from masis import run_audit
 from masis.schema.audit import JudgedBy, RejectedIssue, Revision
 from masis.schema.base import Unscored
 from masis.schema.case import Case
-from masis.schema.run import ReviewCode, ReviewReason, Run, RunWarning
+from masis.schema.run import AcceptanceCheck, ReviewCode, ReviewReason, Run, RunWarning
 from masis.views.answer import (
     EVIDENCE_SHOWN,
     ISSUES_SHOWN,
@@ -25,7 +25,7 @@ from masis.views.answer import (
 from masis.views.charts import course, course_chart
 from masis.views.headline import headline
 from masis.views.scores import changing_rules, measured_frame, origin_frame, origins, score_cells, score_frame
-from masis.views.story import OFFLINE_SAYS, asks_for_a_person, ended, nothing_found, story, what_failed
+from masis.views.story import OFFLINE_SAYS, asks_for_a_person, checks_passed, ended, nothing_found, story, what_failed
 from masis.views.words import SCORE
 
 
@@ -423,6 +423,11 @@ def test_an_answer_of_which_nothing_could_be_checked_is_not_called_supported(run
 def test_an_audit_of_one_iteration_says_why_nothing_was_revised(run: Run) -> None:
     one = run.model_copy(update={"iterations": run.iterations[:1]})
     settled = one.model_copy(update={"termination_reason": "no_issues"})
+    check = AcceptanceCheck(name="ending", passed=True, detail="ended by no_issues")
+    passed = settled.model_copy(
+        update={"review_reasons": (), "acceptance": settled.acceptance.model_copy(update={"checks": (check,)})}
+    )
+    assert checks_passed(passed) == ["End of the loop: no serious issue was left"]
     limited = one.model_copy(update={"termination_reason": "max_iterations"})
     failed = one.model_copy(update={"termination_reason": "error"})
     assert "no issue of severity high or critical, so nothing was revised" in ended(settled)
