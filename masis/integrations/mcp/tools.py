@@ -177,7 +177,7 @@ def read_arguments(model: type[BaseModel], given: Mapping[str, Any]) -> BaseMode
     except PydanticCustomError as error:
         wrong.append(f"{error.message()}.")
     except ValidationError as error:
-        wrong += [visible(str(each), 300) for each in explain_all(error, given)]
+        wrong += [visible(str(each), 300) for each in explain_all(error)]
     if not wrong:
         return read
     more = f"{len(wrong) - _WRONG_NAMED} more are wrong. " if len(wrong) > _WRONG_NAMED else ""

@@ -18,9 +18,8 @@ from masis.audit.metrics import SUMMED, AddedUp, Distribution, Measure, Period, 
 from masis.schema.base import Page, Record
 from masis.schema.run import Run
 from masis.settings import ROLES, Role
-from masis.store.core.conditions import Condition, any_of, compared, joined
 from masis.store.core.connections import Part
-from masis.store.core.rows import insert, record_of
+from masis.store.core.sql import Condition, any_of, compared, insert, joined, record_of
 
 COLUMNS: dict[Measure, tuple[Literal["run", "iteration"], str]] = {
     "critic_ms": ("iteration", "critic_ms"),
@@ -139,7 +138,7 @@ class Measures(Part):
         """The models of a role, or the data sets, with how many runs each has, the most first."""
         assert column in (*ROLES, "dataset")
         sql = f"SELECT {column}, count(*) FROM run_measures WHERE {column} <> '' GROUP BY 1 ORDER BY 2 DESC, 1"  # noqa: S608
-        return dict(self._database.cached(sql, lambda connection: connection.execute(sql).fetchall()))
+        return dict(self._database.cached(sql))
 
     def pace(self, models: Mapping[str, str], runs: int = 50) -> tuple[float, int] | None:
         """Mean milliseconds of the newest audits by these models (by role), and of how many; None where there is none.
@@ -175,7 +174,7 @@ class Measures(Part):
         )
         sql = f"""SELECT substr(finished_at, 1, 10), {wanted.role}, count(*) AS runs, {summed}
                   FROM run_measures WHERE {where} GROUP BY 1, 2"""  # noqa: S608 (names of ours)
-        rows = self._database.cached((sql, *values), lambda connection: connection.execute(sql, values).fetchall())
+        rows = self._database.cached(sql, values)
         names = [*rows[0].keys()][2:] if rows else ()  # the first two are the day and the model
         return add_up({(row[0], row[1]): Sums(dict(zip(names, row[2:], strict=True))) for row in rows}, period)
 
@@ -239,7 +238,11 @@ class Measures(Part):
                     ORDER BY found.finished_at DESC, found.seq DESC""",  # noqa: S608
                 [*values, size, (page - 1) * size],
             ).fetchall()
-        return Page[MeasuredRun](rows=tuple(map(_measured, rows)), total=total)
+        found = []
+        for row in rows:
+            models = {role: row[role] for role in ROLES if row[role] is not None}
+            found.append(record_of(MeasuredRun, row, models=models))
+        return Page[MeasuredRun](rows=tuple(found), total=total)
 
 
 def write(connection: sqlite3.Connection, run: Run) -> None:
@@ -290,7 +293,3 @@ def _picked(pick: Pick) -> tuple[list[Condition], str]:
             shown = column
         conditions.append((asked, bounds))
     return conditions, shown
-
-
-def _measured(row: sqlite3.Row) -> MeasuredRun:
-    return record_of(MeasuredRun, row, models={role: row[role] for role in ROLES if row[role] is not None})
