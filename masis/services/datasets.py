@@ -10,20 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from masis.datasets.exports import (
-    DECISIONS,
-    FORMATS,
-    Change,
-    Exported,
-    Selection,
-    Watcher,
-    changes,
-    freeze,
-    rebuild,
-    write_export,
-    write_file,
-)
-from masis.datasets.exports.versions import KINDS, Kind, file_name
+from masis.datasets.exports.export import DECISIONS, Exported, Selection, Watcher, write_export, write_file
+from masis.datasets.exports.formats import FORMATS
+from masis.datasets.exports.versions import KINDS, Change, Kind, changes, file_name, freeze, rebuild
 from masis.datasets.writers.decisions import write_log_csv
 from masis.schema.actor import Actor
 from masis.schema.review import CaseState
@@ -63,10 +52,7 @@ class ExportService(Service):
         encoding: str = "jsonl",
         on_case: Callable[[int], None] | None = None,
     ) -> Exported:
-        """Write them to a file (a folder for ``hf``) with its manifest, whole or not at all.
-
-        Raises InputError and NotAllowed.
-        """
+        """Write them to a file (a folder for ``hf``), whole and with a manifest. Raises InputError and NotAllowed."""
         self._access.require(actor, "export")
         return write_file(self._store, path, form, selection, encoding=encoding, watcher=Watcher(on_case))
 

@@ -128,10 +128,7 @@ class ReviewService(Service):
         return decision.model_copy(update={"extra": decision.extra | {"seconds": round(taken.total_seconds(), 1)}})
 
     def _with_label_types(self, decision: Decision) -> Decision:
-        """Check the issues that a decision reports, and name the version of the label types that they go by.
-
-        Raises InputError.
-        """
+        """Check the issues a decision reports, and name the version of the label types. Raises InputError."""
         if not decision.reported:
             return decision
         answer, types = self.answer_of(decision), self._store.team.in_force(LabelTypes)
@@ -386,6 +383,7 @@ REASONS: tuple[Reason, ...] = (
     Reason("checked", "Checked against the evidence", ("approve",)),
     Reason("needs_evidence", "Needs more evidence", ("escalate",)),
     Reason("needs_specialist", "Needs someone who knows the field", ("escalate",)),
+    Reason("at_risk", "Legal or safety risk", ("escalate",)),
     Reason("sources_conflict", "The sources conflict", ("escalate",)),
     Reason("question_unclear", "The question is unclear", ("escalate",)),
     Reason(OTHER, "Other", ("approve", *_FAULT, "escalate")),

@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeVar
 
 from masis.errors import CaseHeld, InputError
 from masis.schema.actor import Actor
-from masis.schema.review import EntryKind, LogEntry
+from masis.schema.review import Decision, EntryKind, LogEntry
 from masis.schema.team import CaseWork, Lease, QueuePolicy, SavedView, TeamRecord
 from masis.services.access import Service
 from masis.services.cases import CaseService, machine_hidden, waiting_in
@@ -20,15 +20,6 @@ LONGEST_TAG = 60
 LONGEST_COMMENT = 10_000
 MOST_AT_ONCE = 1_000
 """Cases that one bulk action takes: it is one transaction, and others wait meanwhile."""
-
-
-class Comment(NamedTuple):
-    """What somebody wrote about a case; ``entry_id`` names it in the decision log."""
-
-    entry_id: str
-    at: str
-    by: str
-    text: str
 
 
 class EmptyQueue(NamedTuple):
@@ -210,14 +201,14 @@ class TeamService(Service):
             )
         return self._store.decisions.append(entry_on_case(actor, case_id, "comment", note=text))
 
-    def comments(self, actor: Actor, case_id: str) -> tuple[Comment, ...]:
-        """Return the comments on a case, oldest first; others' only once all decisions of a shared case are made."""
+    def comments(self, actor: Actor, case_id: str) -> tuple[tuple[str, Decision], ...]:
+        """Return the comments on a case and when each was made, oldest first.
+
+        Others' are left out until all decisions of a shared case are made.
+        """
         wanted = DecisionFilter(case_id=case_id, kinds=("comment",), newest_first=False, size=1000, blind_to=actor.name)
-        return tuple(
-            Comment(entry.id, entry.at, entry.decision.reviewer, entry.decision.note)
-            for entry in self._store.decisions.entries(wanted).rows
-            if entry.decision is not None
-        )
+        rows = self._store.decisions.entries(wanted).rows
+        return tuple((entry.at, entry.decision) for entry in rows if entry.decision is not None)
 
     def _enter(
         self,

@@ -474,9 +474,9 @@ def test_units_of_one_question_count_for_less() -> None:
     alone, together = share(hit), share(hit, np.repeat(np.arange(60), 5))
     assert alone.value == together.value
     assert together.high - together.low > 1.8 * (alone.high - alone.low)
-    counted_alone = Counted.of(hit.astype(int), np.arange(300), 2)
-    counted_together = Counted.of(hit.astype(int), np.repeat(np.arange(60), 5), 2)
-    mean = [each.estimate(lambda table: table[..., 1] / table.sum(-1)) for each in (counted_alone, counted_together)]
+    ratings = np.column_stack([hit, ~hit]).astype(int)
+    counted = [Counted.of(ratings, ratings[:, 0], each, 2) for each in (np.arange(300), np.repeat(np.arange(60), 5))]
+    mean = [each.estimate(lambda table: table[..., 1] / table.sum(-1)) for each in counted]
     assert mean[1].high - mean[1].low > 1.8 * (mean[0].high - mean[0].low)
 
 

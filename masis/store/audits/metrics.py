@@ -95,11 +95,9 @@ class MeasuredRun(Record):
     value: float | None
 
 
-_OF_RUN = (
-    *("loop_ms", "converged", "termination", "needs_review", "improvement_percentage"),
-    *("quality", "revised_quality", "confidence", "overall"),
-    *("calls", "tries", "input_tokens", "cached_tokens", "output_tokens", "cost_usd"),
-)
+_OF_RUN = ("converged", "needs_review", "improvement_percentage", "quality", "revised_quality")
+_OF_USAGE = ("calls", "tries", "cached_tokens", "cost_usd")
+_OF_ITERATION = run_metrics.IterationMeasures._fields
 
 _ENDED = {
     "converged": "(termination IN ('no_issues', 'convergence'))",
@@ -248,12 +246,18 @@ class Measures(Part):
 def write(connection: sqlite3.Connection, run: Run) -> None:
     """Store the figures of a finished run, in place of those it may have; in the transaction that ends it."""
     found = run_metrics.of_run(run)
-    row = {name: getattr(found, name) for name in _OF_RUN}
+    row = {name: getattr(run, name) for name in _OF_RUN} | {name: getattr(run.usage, name) for name in _OF_USAGE}
     row |= {role: run.models.get(role) for role in ROLES}
     row |= {
         "run_id": run.id,
         "finished_at": run.finished_at,
         "dataset": connection.execute("SELECT dataset FROM cases WHERE id = ?", [run.case_id]).fetchone()[0],
+        "loop_ms": found.loop_ms,
+        "termination": run.termination_reason,
+        "confidence": found.confidence,
+        "overall": found.overall,
+        "input_tokens": run.usage.prompt_tokens,
+        "output_tokens": run.usage.completion_tokens,
         "iterations": len(found.iterations),
         "hallucination": found.critique.hallucination,
         "revision": found.critique.revision,
