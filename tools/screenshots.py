@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
 
-from masis.datasets.exports import Selection
+from masis.datasets.exports.export import Selection
 from masis.services import Actor, Workbench
 from masis.services.demo_database import NOT_AUDITED, TO_ADJUDICATE, fill_demo
 from masis.services.desk import Desk

@@ -40,7 +40,8 @@ from masis.cli.output import (
     say,
     table,
 )
-from masis.datasets.mapping import MappedRow, read_any
+from masis.datasets.mapping.reader import read_any
+from masis.datasets.mapping.row import MappedRow
 from masis.datasets.writers.lines import escape_formula, write_line
 from masis.errors import InputError, MasisError
 from masis.llm.estimates import Estimate
@@ -74,7 +75,6 @@ def audit(
         "How many worker processes audit at once; with models, how many calls at once go to each provider. "
         "Default: 1, or what masis.toml says of the provider.",
         within=(1, 64),
-        metavar="N",
     ),
     max_cost: float | None = option(
         "Begin no further audit that would cost more than this in all. What is under way is finished.",
@@ -115,7 +115,7 @@ def audit(
         "quick: citations and claims only; standard: all roles; thorough: samples and second opinions as well "
         "(docs/models.md). Default: standard, or what the settings say."
     ),
-    limit: int | None = option("Only the first N cases of the file.", within=(1,), metavar="N"),
+    limit: int | None = option("Only the first N cases of the file.", within=(1,)),
     emit: Emit = shared.EMIT,
     log: None = shared.LOG,
 ) -> None:

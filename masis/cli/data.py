@@ -17,10 +17,12 @@ from masis.cli.commands import CommandGroup, JobFailed, argument, command, optio
 from masis.cli.options import Reading
 from masis.cli.output import Emit, ErrorReport, Progress, say, table
 from masis.datasets import loading
-from masis.datasets.exports import DECIDED, ENCODINGS, FORMATS, SPLITS, Selection, Shares
+from masis.datasets.exports.export import DECIDED, ENCODINGS, Selection
+from masis.datasets.exports.formats import FORMATS
+from masis.datasets.exports.splits import SPLITS, Shares
 from masis.datasets.lake import is_lake
-from masis.datasets.mapping import read_any
 from masis.datasets.mapping.profile import profile_text
+from masis.datasets.mapping.reader import read_any
 from masis.datasets.writers.files import whole_file
 from masis.datasets.writers.lines import case_line, write_line
 from masis.errors import InputError
@@ -49,7 +51,7 @@ def _share(value: str | float) -> float:
     except ValueError:
         share = 0.0
     if not 0 < share <= 1:
-        raise click.BadParameter(f"{value[:40]}: write a share as 2% or 0.02.")
+        raise shared.wrong(value, "write a share as 2% or 0.02.")
     return share
 
 
@@ -264,10 +266,10 @@ def _shares(value: str | Shares) -> Shares:
         return value
     parts = value.split("/")
     if len(parts) != 3 or not all(each.isascii() and each.isdigit() and len(each) < 4 for each in parts):
-        raise click.BadParameter(f"{value[:40]}: write the shares as 80/10/10.")
+        raise shared.wrong(value, "write the shares as 80/10/10.")
     shares = Shares(*map(int, parts))
     if sum(shares) != 100:
-        raise click.BadParameter(f"{value[:40]}: the shares sum up to {sum(shares)}, not to 100.")
+        raise shared.wrong(value, f"the shares sum up to {sum(shares)}, not to 100.")
     return shares
 
 
@@ -431,7 +433,7 @@ def freeze(
     name: str = argument(),
     form: str = option("As in 'masis export'.", "--format", type=click.Choice(list(FORMATS)), required=True),
     encoding: str | None = ENCODING,
-    description: str = option("What it is for; stored with it.", default="", metavar="TEXT"),
+    description: str = option("What it is for; stored with it.", default=""),
     by: str | None = option("Who freezes it. Default: the name you are logged in with.", metavar="NAME"),
     selection: Selection = SELECTION,
     emit: Emit = shared.EMIT,

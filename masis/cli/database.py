@@ -80,8 +80,6 @@ def health(
 
 @command()
 def verify_log(
-    head: str | None = option("The head noted earlier.", metavar="HEX"),
-    length: int | None = option("The length noted earlier.", within=(0,), metavar="N"),
     note: Path | None = option(
         "A file elsewhere: compare with the head noted there, then note the present one.", type=shared.FILE
     ),
@@ -107,10 +105,9 @@ def verify_log(
     log is guarded by triggers that refuse every change; where something has removed them, --rearm puts them back.
 
     People's overrides of grades in screenings are a log and a chain of their own, which is checked too and printed
-    where it holds anything; --head, --length and --note are the decision log's.
+    where it holds anything; --note is the decision log's.
 
       masis verify-log
-      masis verify-log --length 120 --head 3f5a...
       masis verify-log --new-key /secure/log.key
       masis verify-log --key /secure/log.key --note /elsewhere/head.json
 
@@ -136,9 +133,8 @@ def verify_log(
     if graded.length:
         _say_compared(grades, "screening entry", "screening entries", "screening and grade")
     wrong = [*check.broken, *graded.broken, *about.broken, *grades.broken]
-    wrong += _missing(workbench.reviews, check, head, length)
     if note is not None and note.exists():
-        wrong += _missing(workbench.reviews, check, *_read_note(note))
+        wrong += _missing(workbench.reviews, check, note)
     if secret and not sign:
         wrong += workbench.reviews.check_signatures(secret).broken
     signed = None
@@ -198,32 +194,19 @@ def _make_key(file: Path) -> bytes:
     return key.encode()
 
 
-def _read_note(file: Path) -> tuple[str, int]:
+def _missing(log: ReviewService, check: LogCheck, note: Path) -> Iterator[str]:
+    """Yield what the log lacks of what was noted earlier. Raises JobFailed where nothing is noted in that file."""
     try:
-        noted = json.loads(file.read_text(encoding="utf-8"))
-        return str(noted["head"]), int(noted["length"])
+        noted = json.loads(note.read_text(encoding="utf-8"))
+        head, length = str(noted["head"]), int(noted["length"])
     except (ValueError, KeyError, TypeError) as error:
-        raise JobFailed(f"{file}: holds no head that `masis verify-log --note` wrote. Name another file.") from error
-
-
-def _missing(log: ReviewService, check: LogCheck, head: str | None, length: int | None) -> Iterator[str]:
-    """Yield what the log lacks of what was noted earlier."""
-    if length is not None and check.length < length:
+        raise JobFailed(f"{note}: holds no head that `masis verify-log --note` wrote. Name another file.") from error
+    if check.length < length:
         yield f"the log has {counted(check.length, 'entry', 'entries')}, {length:,} were noted: the end was cut off"
-        return
-    if head is None:
-        return
-    noted = head.strip().lower()
-    if length is None:
-        found = noted == check.head or any(entry.digest == noted for entry in log.iterate())
-    elif length == check.length:
-        found = noted == check.head
-    else:
-        entries = log.entries(DecisionFilter(page=length, size=1, newest_first=False)).rows if length else ()
-        found = not length or entries[0].digest == noted
-    if not found:
-        place = f"entry {length:,} has another digest than" if length else "no entry has"
-        yield f"{place} the head that was noted: the log was rewritten or cut off"
+    elif length > 0:
+        entry = log.entries(DecisionFilter(page=length, size=1, newest_first=False)).rows[0]
+        if entry.digest != head:
+            yield f"entry {length:,} has another digest than the head that was noted: the log was rewritten or cut off"
 
 
 @command()
@@ -362,7 +345,7 @@ def db() -> None:
 @command("Copy the database while it is in use, and verify the copy.", group=db)
 def backup(
     target: Path = argument(),
-    keep: int | None = option("In a folder: remove all but the newest N.", within=(1,), metavar="N"),
+    keep: int | None = option("In a folder: remove all but the newest N.", within=(1,)),
     emit: Emit = shared.EMIT,
     workbench: Workbench = shared.WORKBENCH,
 ) -> None:

@@ -29,7 +29,7 @@ from masis.views.numbers import score_text
 from masis.views.story import asks_for_a_person, what_failed
 from masis.views.words import STANDING, VERDICT, stands
 
-NOTE = option("Anything else worth recording.", default="", metavar="TEXT")
+NOTE = option("Anything else worth recording.", default="")
 
 
 def _desk(
@@ -54,11 +54,9 @@ def queue(
 ) -> None:
     """List the cases that wait for your decision, the most pressing first.
 
-      masis queue
-      masis queue --field Medicine --limit 5
-      masis queue --json | jq -r .id
-
-    Exit code 0: listed, also where nothing waits.
+    masis queue
+    masis queue --field Medicine --limit 5
+    masis queue --json | jq -r .id
     """
     rows = desk.queue(limit=limit, text=text, fields=fields, datasets=datasets, order=order)
     if not rows:
@@ -75,10 +73,8 @@ def queue(
 def show(case: str = argument(), desk: Desk = DESK, emit: Emit = shared.EMIT) -> None:
     """Show CASE: question, answer, evidence, what the audit found, and what was decided.
 
-      masis show strategy-01
-      masis show strategy-01 --json | jq .run.review_reasons
-
-    Exit code 1: there is no such case.
+    masis show strategy-01
+    masis show strategy-01 --json | jq .run.review_reasons
     """
     view = desk.show(case)
     record = {"case": view.case.to_json_dict(), "summary": view.summary, "run": view.run, "history": view.history}
@@ -143,18 +139,17 @@ def decide(
         metavar="CODE|TEXT",
     ),
     note: str = NOTE,
-    corrected_answer: str | None = option("With override: the answer as it should be.", metavar="TEXT"),
-    corrected_file: Path | None = option("With override: a file of it.", type=shared.existing_file, metavar="PATH"),
+    corrected_answer: str | None = option("With override: the answer as it should be."),
+    corrected_file: Path | None = option("With override: a file of it.", type=shared.existing_file),
     iteration: int = option("1: the original answer; 2: revision 2.", default=1, within=(1, 5)),
     labels: Names = option("Label these words of the answer.", "--label", metavar="LABEL=WORDS"),
     acknowledge: bool = option("You have read the serious issues that the answer has open."),
     saw: Literal["audit", "nothing"] | None = option("What of the audit you saw before. Default: not known."),
-    version: int | None = option("Refuse unless the case still has this version ('masis show').", metavar="N"),
+    version: int | None = option("Refuse unless the case still has this version ('masis show')."),
     file: Path | None = option(
         "Decide every row of a file ('-' for stdin): JSON Lines or CSV of case, verdict, reason and so on, or what "
         "Label Studio or Argilla exported.",
         type=shared.existing_file,
-        metavar="PATH",
     ),
     dry_run: bool = option("With --file: say what would become of each row, and record nothing."),
     desk: Desk = DESK,
@@ -245,9 +240,9 @@ def label(
     case: str = argument(),
     label: str = argument(),
     words: str | None = argument(required=False),
-    start: int | None = option("Where the words begin, if they stand more than once.", within=(0,), metavar="N"),
+    start: int | None = option("Where the words begin, if they stand more than once.", within=(0,)),
     severity: Literal["critical", "high", "medium", "low"] | None = option("Report an issue that the audit missed."),
-    note: str = option("What is wrong, in your words.", default="", metavar="TEXT"),
+    note: str = option("What is wrong, in your words.", default=""),
     desk: Desk = DESK,
     emit: Emit = shared.EMIT,
 ) -> None:
@@ -259,8 +254,6 @@ def label(
 
       masis label home-03 unsupported "It was opened in 1931"
       masis label home-03 "fabricated citation" "120 metres" --severity high
-
-    Exit code 0: recorded. 1: refused, and why.
     """
     given = {"label": label, "text": words or "", "start": start, "severity": severity, "note": note}
     entry = desk.label(case, [given])
@@ -289,9 +282,7 @@ def decision_log(
 def undo(entry: str = argument(), desk: Desk = DESK, emit: Emit = shared.EMIT) -> None:
     """Undo the decision that ENTRY of the log made, by a further entry; 'masis log' shows the ids.
 
-      masis undo 5f0c1d2e3a4b
-
-    Exit code 0: undone. 1: there is no such entry, or it decides nothing any more.
+    masis undo 5f0c1d2e3a4b
     """
     made = desk.undo(entry)
     emit(made, [_entry_line(made)])

@@ -34,8 +34,8 @@ def _after(until: date | None) -> str | None:
 @command()
 def metrics(
     lake: str | None = argument(required=False, metavar="[DIR]", type=shared.place),
-    since: date | None = option("Runs that finished on this day (UTC) or later, or 30d.", type=day, metavar="DAY"),
-    until: date | None = option("Runs that finished on this day or before.", type=day, metavar="DAY"),
+    since: date | None = option("Runs that finished on this day (UTC) or later, or 30d.", type=day),
+    until: date | None = option("Runs that finished on this day or before.", type=day),
     by: Period = option("The periods that rates are given for; a week begins on Monday.", default="week"),
     role: Role = option("The role by whose model runs are grouped.", default="critic"),
     models: Names = option("Only runs with this model. May be repeated.", "--model", metavar="MODEL"),
@@ -150,8 +150,8 @@ def trust(
     auditor: str = option("Only answers of this auditor.", default="", metavar="DIGEST"),
     dataset: str = option("Only cases of this data set.", default="", metavar="NAME"),
     field: str = option("Only cases of this field.", default="", metavar="NAME"),
-    since: date | None = option("Decided on this day (UTC) or later, or 30d.", type=day, metavar="DAY"),
-    until: date | None = option("Decided on this day or before.", type=day, metavar="DAY"),
+    since: date | None = option("Decided on this day (UTC) or later, or 30d.", type=day),
+    until: date | None = option("Decided on this day or before.", type=day),
     fit: bool = option("Fit the probability of fault on the decisions so far, and order the queue by it."),
     by: str | None = option("Who fits, for the record. Default: the name you are logged in with.", metavar="NAME"),
     emit: Emit = shared.EMIT,

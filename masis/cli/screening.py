@@ -107,10 +107,10 @@ def _source(value: str | Path) -> Path | str:
 
 def _concept(name: Part) -> Any:
     other = ", or '' for none" if name == "comparison" else ""
-    return option(f"The {name}, in place of what is read of the question{other}.", metavar="TEXT")
+    return option(f"The {name}, in place of what is read of the question{other}.")
 
 
-RETRIEVE = option(option_help("screening_retrieve"), within=(1, 1000), metavar="N")
+RETRIEVE = option(option_help("screening_retrieve"), within=(1, 1000))
 
 
 class Asked(NamedTuple):
@@ -138,7 +138,7 @@ def _asked(
         raise click.UsageError("--question: is empty. Ask what the evidence is to answer.")
     named = {"screening_graders": ",".join(graders) or None, "screening_retrieve": retrieve}
     given = (f"{name}={value}" for name, value in named.items() if value is not None)
-    settings = shared.chosen_settings((), [*assignments, *given])
+    settings = shared.chosen_settings((), (*assignments, *given))
     concepts = zip(PARTS, (population, intervention, comparison, outcome), strict=True)
     if stated := {part: text for part, text in concepts if text is not None}:
         lines = written_lines(concept_lines(settings.screening_concepts) | stated)
@@ -493,8 +493,6 @@ def drift(emit: Emit = shared.EMIT, workbench: Workbench = shared.WORKBENCH) -> 
 
       masis screening drift
       masis screening drift --json --db review.db
-
-    Exit code 0: shown, whether anything drifted or not. 2: wrong use.
     """
     screenings = workbench.screenings
     series, memory = screenings.drifts(), screenings.memory()

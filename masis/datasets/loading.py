@@ -11,8 +11,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from masis.datasets.mapping import Profile, builtin, builtin_names, formats_of, load_profile, read_any, source_rows
-from masis.datasets.mapping.profile import likely_choice, profile_of
+from masis.datasets.mapping.profile import Profile, builtin, likely_choice, load_profile, profile_of
+from masis.datasets.mapping.reader import formats_of, read_any, source_rows
 from masis.errors import InputError
 from masis.schema.case import Case
 from masis.schema.columns import Column, cited_by_place, columns_of, likely_columns, likely_map
@@ -135,13 +135,10 @@ def chosen_profile(named: str | os.PathLike[str] | None) -> Profile | None:
     """Return the profile of a name or of a TOML file. Raises InputError."""
     if named is None:
         return None
-    if isinstance(named, str) and named in builtin_names():
+    if isinstance(named, str) and named in builtin():
         return builtin()[named]
     if Path(named).suffix == ".toml":
         return load_profile(Path(named))
-    near = difflib.get_close_matches(str(named), builtin_names(), n=1)
-    raise InputError(
-        f"{str(named)[:40]!r} is no profile",
-        cure=f"Did you mean {near[0]!r}?" if near else f"Name a TOML file, or one of: {', '.join(builtin_names())}.",
-        field="profile",
-    )
+    near = difflib.get_close_matches(str(named), builtin(), n=1)
+    cure = f"Did you mean {near[0]!r}?" if near else f"Name a TOML file, or one of: {', '.join(builtin())}."
+    raise InputError(f"{str(named)[:40]!r} is no profile", cure=cure, field="profile")

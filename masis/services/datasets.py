@@ -10,20 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from masis.datasets.exports import (
-    DECISIONS,
-    FORMATS,
-    Change,
-    Exported,
-    Selection,
-    Watcher,
-    changes,
-    freeze,
-    rebuild,
-    write_export,
-    write_file,
-)
-from masis.datasets.exports.versions import KINDS, Kind, file_name
+from masis.datasets.exports.export import DECISIONS, Exported, Selection, Watcher, write_export, write_file
+from masis.datasets.exports.formats import FORMATS
+from masis.datasets.exports.versions import KINDS, Change, Kind, changes, file_name, freeze, rebuild
 from masis.datasets.writers.decisions import write_log_csv
 from masis.schema.actor import Actor
 from masis.schema.review import CaseState

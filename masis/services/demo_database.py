@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from masis.api.roles import pin_versions
-from masis.datasets.exports import Selection
+from masis.datasets.exports.export import Selection
 from masis.datasets.loading import read_cases
 from masis.schema.actor import Actor
 from masis.schema.calls import DEMO_REPLIES, REPLAY

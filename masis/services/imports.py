@@ -7,7 +7,9 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from masis.datasets.mapping import Fitting, MappedRow, Profile, formats_of, read_any
+from masis.datasets.mapping.profile import Profile
+from masis.datasets.mapping.reader import Fitting, formats_of, read_any
+from masis.datasets.mapping.row import MappedRow
 from masis.errors import InputError, MasisError
 from masis.schema.actor import Actor
 from masis.schema.case import Case

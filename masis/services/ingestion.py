@@ -12,7 +12,8 @@ from typing import Any
 from pydantic import Field, JsonValue, ValidationError, field_validator
 
 from masis.api.roles import check_models
-from masis.datasets.mapping import OWN_FORMAT, builtin, read_any
+from masis.datasets.mapping.profile import OWN_FORMAT, builtin
+from masis.datasets.mapping.reader import read_any
 from masis.datasets.readers.strict_json import parse_object
 from masis.errors import InputError, SettingsError
 from masis.schema import limits

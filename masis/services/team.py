@@ -129,11 +129,12 @@ class TeamService(Service):
         return self._store.cases.count_matching(self.open_to(actor, wanted).model_copy(update={"skipped_too": True}))
 
     def to_adjudicate(self, actor: Actor) -> CaseFilter:
-        """Return the filter of the cases whose reviewers differ and that this person is not one of, oldest first."""
-        return CaseFilter(states=("needs_adjudication",), undecided_by=actor.name, order="oldest")
+        """Return the filter of the cases whose reviewers differ, this person not among them, in a queue's order."""
+        wanted = CaseFilter(states=("needs_adjudication",), undecided_by=actor.name)
+        return CaseService(self._store).blinded(actor, wanted)
 
     def adjudications(self, actor: Actor, size: int = 200) -> CasePage:
-        """Return the cases that wait for this person's adjudication, oldest first; none for who may not adjudicate."""
+        """Return the cases that wait for this person's adjudication; none for who may not adjudicate."""
         if not actor.name or not self._access.allows(actor, "oversee"):
             return CasePage(rows=(), total=0)
         return self._store.cases.search(self.to_adjudicate(actor).model_copy(update={"size": size}))
@@ -231,8 +232,14 @@ class TeamService(Service):
     # policies, rubrics, label types, views
 
     def set(self, actor: Actor, record: T) -> T:
-        """Set a policy, a rubric or label types from now on; what was decided before keeps those it was begun under."""
+        """Set a policy, a rubric or label types from now on; what was decided before keeps those it was begun under.
+
+        What is in force already is not set again: no version would differ from the one before. Raises NotAllowed.
+        """
         self._access.require(actor, "oversee")
+        now = self._store.team.in_force(type(record))
+        if record.model_copy(update={"version": now.version}) == now:
+            return now
         return self._store.team.put(name_of(actor), record)
 
     def machine_hidden(self, actor: Actor, case_id: str) -> bool:

@@ -17,7 +17,7 @@ import pytest
 from click.testing import CliRunner
 
 from masis.cli import main
-from masis.datasets.exports import Selection
+from masis.datasets.exports.export import Selection
 from masis.schema.actor import Actor
 from masis.services import Workbench, demo_case_files
 from masis.services.records import CaseFilter

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from masis.datasets.exports import FORMATS
+from masis.datasets.exports.formats import FORMATS
 from masis.errors import DatabaseFull, RecordDamaged
 from masis.schema.review import Decision, TargetLabel
 from masis.services import Workbench

@@ -18,7 +18,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from masis.datasets import rows
-from masis.datasets.mapping import MappedRow, read_any
+from masis.datasets.mapping.reader import read_any
+from masis.datasets.mapping.row import MappedRow
 from masis.datasets.writers.files import whole_file
 from masis.errors import InputError
 from masis.schema.case import Case

@@ -13,7 +13,7 @@ from typing import Any, get_args
 import pytest
 
 import masis
-from masis.datasets.exports import Selection
+from masis.datasets.exports.export import Selection
 from masis.errors import MasisError, NotAllowed
 from masis.schema.actor import PERMISSIONS, ROLES, Actor, Permission
 from masis.schema.review import Decision

@@ -186,8 +186,9 @@ def test_a_program_decides_in_no_time_and_an_escalation_settles_against_nobody(
         decided(bench, number, mine, extra={"seconds": seconds})
         decided(bench, number, "reject", reviewer="Bo", extra={"seconds": 0.1})
     for number, verdict in enumerate(("reject", "approve", "escalate")):
-        decided(bench, number, verdict, kind="adjudication", reviewer="Cy")
+        decided(bench, number, verdict, kind="adjudication", reviewer="Cy", extra={"seconds": 40.0})
     ada, bo, cy = bench.trust.reviewers(ADA, others=True)
+    assert cy.seconds == 40.0  # an adjudication takes time as a decision does
     assert (ada.seconds, bo.seconds) == (20.0, None)
     assert (ada.agreed.value, ada.agreed.n, ada.differ) == (0.5, 2, ("case-0",))
     assert (cy.reviewer, cy.decisions, cy.adjudications) == ("Cy", 0, 3)

@@ -9,9 +9,10 @@ import io
 import json
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
+from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, cast
 
@@ -67,72 +68,42 @@ class DigestStream(io.RawIOBase):
         return {"name": name, "rows": rows, "bytes": self._size, "sha256": self._digest.hexdigest()}
 
 
-class Sink:
-    """Takes rows and writes them: as JSON Lines, or as one JSON list."""
-
-    def __init__(self, out: DigestStream, *, as_list: bool = False) -> None:
-        self._out = out
-        self._before, self._behind, self._end = (b"[\n", b"", b"\n]\n") if as_list else (b"", b"\n", b"")
-        self._empty = b"[]\n" if as_list else b""
-
-    def write(self, row: dict[str, Any]) -> None:
-        """Write one row."""
-        self._out.write(self._before + to_json(row) + self._behind)
-        if self._end:
-            self._before, self._empty = b",\n", self._end
-
-    def close(self) -> None:
-        """Write what is left; the stream stays open."""
-        self._out.write(self._empty)
+Rows = Iterator[dict[str, Any]]
 
 
-class _Csv(Sink):
-    def __init__(self, out: DigestStream, columns: Sequence[str]) -> None:
-        super().__init__(out)
-        self._text = io.TextIOWrapper(cast("BinaryIO", out), "utf-8", newline="")
-        self._rows = csv.DictWriter(self._text, columns, extrasaction="ignore")
-        self._rows.writeheader()
-
-    def write(self, row: dict[str, Any]) -> None:
-        self._rows.writerow(
-            {name: escape_formula(cell) if isinstance(cell, str) else cell for name, cell in row.items()}
-        )
-
-    def close(self) -> None:
-        self._text.detach()
+def _write_lines(rows: Rows, out: DigestStream, columns: Sequence[str]) -> None:
+    for row in rows:
+        out.write(to_json(row) + b"\n")
 
 
-class _Parquet(Sink):
-    def __init__(self, out: DigestStream, columns: Sequence[str]) -> None:
-        import pyarrow
-        import pyarrow.parquet
-
-        super().__init__(out)
-        types = [(name, pyarrow.type_for_alias(_TYPES.get(name, "string"))) for name in columns]
-        self._schema, self._table = pyarrow.schema(types), pyarrow.Table
-        self._writer = pyarrow.parquet.ParquetWriter(out, self._schema)
-        self._rows: list[dict[str, Any]] = []
-
-    def write(self, row: dict[str, Any]) -> None:
-        if len(self._rows) >= _ROWS_AT_ONCE:
-            self._flush()
-        self._rows.append(row)
-
-    def _flush(self) -> None:
-        self._writer.write_table(self._table.from_pylist(self._rows, schema=self._schema))
-        self._rows = []
-
-    def close(self) -> None:
-        if self._rows:
-            self._flush()
-        self._writer.close()
+def _write_list(rows: Rows, out: DigestStream, columns: Sequence[str]) -> None:
+    before = b"[\n"
+    for row in rows:
+        out.write(before + to_json(row))
+        before = b",\n"
+    out.write(b"[]\n" if before == b"[\n" else b"\n]\n")
 
 
-def sink_for(encoding: str, out: DigestStream, columns: Sequence[str]) -> Sink:
-    """Return the sink for an encoding: jsonl, json (one list), csv or parquet."""
-    if encoding == "csv":
-        return _Csv(out, columns)
-    return _Parquet(out, columns) if encoding == "parquet" else Sink(out, as_list=encoding == "json")
+def _write_csv(rows: Rows, out: DigestStream, columns: Sequence[str]) -> None:
+    text = io.TextIOWrapper(cast("BinaryIO", out), "utf-8", newline="")
+    writer = csv.DictWriter(text, columns, extrasaction="ignore")
+    writer.writeheader()
+    for row in rows:
+        writer.writerow({name: escape_formula(cell) if isinstance(cell, str) else cell for name, cell in row.items()})
+    text.detach()  # which writes what is left; the stream stays open
+
+
+def _write_parquet(rows: Rows, out: DigestStream, columns: Sequence[str]) -> None:
+    import pyarrow
+    import pyarrow.parquet
+
+    schema = pyarrow.schema([(name, pyarrow.type_for_alias(_TYPES.get(name, "string"))) for name in columns])
+    with pyarrow.parquet.ParquetWriter(out, schema) as writer:
+        while some := list(islice(rows, _ROWS_AT_ONCE)):
+            writer.write_table(pyarrow.Table.from_pylist(some, schema=schema))
+
+
+_WRITERS = {"jsonl": _write_lines, "json": _write_list, "csv": _write_csv, "parquet": _write_parquet}
 
 
 # What an export says of itself: versions, filter, counts, class balance, provenance, licences, digests of its files.
@@ -265,9 +236,6 @@ class Exported(NamedTuple):
     manifest: dict[str, Any]
 
 
-Write = Callable[[Judged, dict[str, Any]], None]
-
-
 class Watcher(NamedTuple):
     """Follows an export: how many cases were read, each case that gave rows with its side, the manifest at the end.
 
@@ -297,14 +265,11 @@ def write_export(
     chosen, how = _checked(form, encoding)
     if chosen.name == "hf":
         raise InputError("is a folder, not one file", cure="Name a folder with --out.", field="hf")
-    stream = DigestStream(out)
-    sink = sink_for(how, stream, chosen.columns_in(how))
-
-    def write(judged: Judged, row: dict[str, Any]) -> None:
-        sink.write(chosen.table_row(judged, row) if how in ("csv", "parquet") else row)
-
-    tally = _write(store, chosen, selection, write, watcher)
-    sink.close()
+    tally, stream = Tally(chosen), DigestStream(out)
+    with contextlib.closing(_rows(store, chosen, selection, tally, watcher)) as found:
+        flat = how in ("csv", "parquet")
+        rows = (chosen.table_row(judged, row) if flat else row for judged, row in found)
+        _WRITERS[how](rows, stream, chosen.columns_in(how))
     out.flush()
     files = [stream.described(name, tally.rows)]
     return Exported(tally.rows, watcher.on_end(tally.manifest(selection.described(), how, files)))
@@ -317,13 +282,15 @@ def _write_folder(store: Store, folder: Path, selection: Selection, watcher: Wat
     """
     with whole_folder(folder, MANIFEST) as made:
         (made / "data").mkdir()
-        with contextlib.ExitStack() as files:
+        tally = Tally(FORMATS["hf"])
+        with (
+            contextlib.ExitStack() as files,
+            contextlib.closing(_rows(store, FORMATS["hf"], selection, tally, watcher)) as found,
+        ):
             opened = {side: files.enter_context((made / "data" / f"{side}.jsonl").open("wb")) for side in SPLITS}
             streams = {side: DigestStream(stream) for side, stream in opened.items()}
-            sinks = {side: sink_for("jsonl", stream, ()) for side, stream in streams.items()}
-            tally = _write(store, FORMATS["hf"], selection, lambda judged, row: sinks[judged.split].write(row), watcher)
-            for sink in sinks.values():
-                sink.close()
+            for judged, row in found:
+                streams[judged.split].write(to_json(row) + b"\n")
         digests = [each.described(f"data/{side}.jsonl", tally.splits[side]) for side, each in streams.items()]
         manifest = watcher.on_end(tally.manifest(selection.described(), "jsonl", digests))
         (made / MANIFEST).write_bytes(manifest_bytes(manifest))
@@ -382,21 +349,22 @@ def _checked(form: str, encoding: str) -> tuple[Format, str]:
     return chosen, "json" if chosen.suffix == ".json" else encoding
 
 
-def _write(store: Store, form: Format, selection: Selection, write: Write, watcher: Watcher) -> Tally:
-    tally = Tally(form)
+def _rows(
+    store: Store, form: Format, selection: Selection, tally: Tally, watcher: Watcher
+) -> Generator[tuple[Judged, Row], None, None]:
+    """Yield the rows of a selection with the judgement that each follows from, and count them."""
     with store.database.reading():  # the sides of the questions and the cases are of one moment
         for number, (outcome, side) in enumerate(selection.outcomes(store)):
             if watcher.on_case and number % 100 == 0:
                 watcher.on_case(number)
             if selection.split in (None, side):
                 rows = tally.rows
-                _write_case(outcome, side, form, tally, write)
+                yield from _rows_of(outcome, side, form, tally)
                 if watcher.on_rows and tally.rows > rows:
                     watcher.on_rows(outcome, side)
-    return tally
 
 
-def _write_case(outcome: CaseOutcome, side: str, form: Format, tally: Tally, write: Write) -> None:
+def _rows_of(outcome: CaseOutcome, side: str, form: Format, tally: Tally) -> Iterator[tuple[Judged, Row]]:
     if outcome.redacted and form.name != "decided":
         tally.leave_out("redacted")
         return
@@ -415,8 +383,7 @@ def _write_case(outcome: CaseOutcome, side: str, form: Format, tally: Tally, wri
             tally.case(each)
             counted = True
         tally.judgement(each, rows)
-        for row in rows:
-            write(each, row)
+        yield from ((each, row) for row in rows)
     if not judged:
         tally.leave_out("not audited")
 

@@ -125,12 +125,11 @@ def load_profile(path: Path) -> Profile:
     try:
         with path.open("rb") as stream:
             content = stream.read(MOST_PROFILE_BYTES + 1)
+        if len(content) > MOST_PROFILE_BYTES:
+            raise InputError("is too large for a profile", cure="Name a TOML file of paths.")
+        return parse_profile(content, path.stem)
     except OSError as error:
         raise InputError(f"can't be read ({error.strerror})", cure="Check the name.", file=str(path)) from error
-    if len(content) > MOST_PROFILE_BYTES:
-        raise InputError("is too large for a profile", cure="Name a TOML file of paths.", file=str(path))
-    try:
-        return parse_profile(content, path.stem)
     except InputError as error:
         raise error.at(file=str(path)) from error
 
@@ -158,18 +157,16 @@ def parse_profile(content: bytes, name: str = "own") -> Profile:
 def builtin() -> dict[str, Profile]:
     """Return the built-in profiles by name."""
     folder = resources.files("masis.datasets.mapping") / "profiles"
-    files = sorted((file for file in folder.iterdir() if file.name.endswith(".toml")), key=lambda file: file.name)
-    read = [parse_profile(file.read_bytes(), file.name.removesuffix(".toml")) for file in files]
-    return {profile.name: profile for profile in read}
-
-
-def builtin_names() -> tuple[str, ...]:
-    """Return the names that ``--as`` takes."""
-    return tuple(builtin())
+    files = {file.name.removesuffix(".toml"): file for file in folder.iterdir() if file.name.endswith(".toml")}
+    return {name: parse_profile(files[name].read_bytes(), name) for name in sorted(files)}
 
 
 # Profiles made by choosing columns. A column is named by its path as a person reads it, ``inputs.question``; the path
 # that is followed has its names quoted, so that a column may be called anything.
+
+
+_ONE_COLUMN = ("query", "answer", "id", "reference")
+"""Fields that one column holds."""
 
 
 class ColumnChoice(Record):
@@ -199,7 +196,7 @@ def likely_choice(columns: Iterable[Column]) -> ColumnChoice:
     columns = list(columns)
     chosen = likely_columns(columns)
     evidence = chosen.get("evidence")
-    shown = {field: chosen[field].shown for field in ("query", "answer", "id", "reference") if field in chosen}
+    shown = {field: chosen[field].shown for field in _ONE_COLUMN if field in chosen}
     return ColumnChoice(
         **shown,
         evidence=tuple(each.shown for each in evidence_columns(chosen, columns)) if evidence is not None else (),
@@ -222,9 +219,7 @@ def still_there(choice: ColumnChoice, columns: Iterable[Column]) -> ColumnChoice
     known = {column.shown: column for column in columns}
     kept = tuple(name for name in choice.evidence if name in known)
     inside = {name for shown in kept for name in known[shown].items}
-    offered = dict.fromkeys(("query", "answer", "id", "reference"), known) | dict.fromkeys(
-        ("chunk_text", "chunk_id"), inside
-    )
+    offered = {**{name: {*known} for name in _ONE_COLUMN}, "chunk_text": inside, "chunk_id": inside}
     gone = {name: "" for name, names in offered.items() if getattr(choice, name) not in names}
     return choice.model_copy(update={**gone, "evidence": kept})
 
@@ -232,8 +227,7 @@ def still_there(choice: ColumnChoice, columns: Iterable[Column]) -> ColumnChoice
 def profile_of(choice: ColumnChoice, columns: Iterable[Column]) -> Profile:
     """Return the profile that reads rows as chosen. Names that no column has are left out."""
     known = {column.shown: column.path for column in columns}
-
-    paths = {name: getattr(choice, name) for name in ("id", "query", "answer", "reference")}
+    paths = {name: getattr(choice, name) for name in _ONE_COLUMN}
     evidence = tuple(known[shown] for shown in choice.evidence if shown in known)
     if len(evidence) > 1:  # all of them, in this order; empty cells are no evidence
         evidence = (f"[{', '.join(f'parsed({each})' for each in evidence)}][] | [?@ != '']",)

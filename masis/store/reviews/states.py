@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 from masis.schema.review import CaseState
 from masis.schema.team import CasePolicy
-from masis.store.core.conditions import Condition
+from masis.store.core.sql import Condition
 
 STATE_OF_VERDICT: dict[str, CaseState] = {
     "approve": "approved",

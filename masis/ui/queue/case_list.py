@@ -9,7 +9,8 @@ from pathlib import Path
 
 import streamlit as st
 
-from masis.datasets.exports import DECIDED, ENCODINGS, FORMATS, Selection
+from masis.datasets.exports.export import DECIDED, ENCODINGS, Selection
+from masis.datasets.exports.formats import FORMATS
 from masis.schema.actor import Actor
 from masis.schema.wording import counted, shortened
 from masis.services import Workbench, demo_cases

@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 from defusedxml import ElementTree
 
-from masis.datasets.exports import DECISIONS, FORMATS, Selection
+from masis.datasets.exports.export import DECISIONS, Selection
+from masis.datasets.exports.formats import FORMATS
 from masis.datasets.exports.splits import Shares, splits
-from masis.datasets.mapping import read_any
+from masis.datasets.mapping.reader import read_any
 from masis.errors import InputError
 from masis.schema.case import Case
 from masis.schema.review import TargetLabel

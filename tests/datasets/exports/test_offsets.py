@@ -15,7 +15,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from masis.datasets.exports import FORMATS, Selection
+from masis.datasets.exports.export import Selection
+from masis.datasets.exports.formats import FORMATS
 from masis.datasets.writers.lines import escape_formula
 from masis.errors import InputError
 from masis.schema.case import Case, Severity

@@ -16,16 +16,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from masis.datasets.loading import read_cases, suggest
-from masis.datasets.mapping import MappedRow, Profile, builtin, formats_of, load_profile, read_any
 from masis.datasets.mapping.profile import (
     ColumnChoice,
+    Profile,
+    builtin,
     columns_key,
     likely_choice,
+    load_profile,
     parse_profile,
     profile_of,
     profile_text,
     still_there,
 )
+from masis.datasets.mapping.reader import formats_of, read_any
+from masis.datasets.mapping.row import MappedRow
 from masis.errors import InputError
 from masis.schema.case import Case
 from masis.schema.columns import columns_of
