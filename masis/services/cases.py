@@ -90,7 +90,7 @@ def machine_hidden(store: Store, actor: Actor, case_id: str) -> bool:
 def _without_machine(summary: CaseSummary) -> CaseSummary:
     """Return a summary that looks the same whatever an audit found: one drawn for a spot check, too."""
     scores = ("quality", "revised_quality", "confidence", "overall", "fault_probability")
-    hidden = dict.fromkeys(("run_id", *scores, "invalid", "uncited", "iterations", "tier", "headline"))
+    hidden = dict.fromkeys(("run_id", *scores, "invalid", "uncited", "iterations", "tier", "headline", "severity"))
     hidden |= dict.fromkeys(("models", "flags", "reasons"), ())
     if summary.standing in FOUND:
         hidden["standing"] = "to_review"

@@ -28,7 +28,7 @@ from tests.waiting import until
         (
             {"needs_review": 1200, "accepted": 18},
             {"wrong": 70},
-            "1,200 cases need review; the audit accuses 70 of them; 18 passed the audit unseen by a person",
+            "1,200 cases need review; the audit accuses 70 of them; 18 passed the audit without a person's decision",
         ),
         ({"needs_review": 3}, {"not_confirmed": 3}, "3 cases need review"),
         (

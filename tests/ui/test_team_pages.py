@@ -274,7 +274,7 @@ def test_pages_over_all_cases_hide_what_audits_found_from_the_blind_and_say_why(
         assert "What audits found is hidden from you" in texts(app)
     assert not metrics.multiselect
     order = next(each for each in queue.selectbox if each.key == "order")
-    assert (order.value, set(order.options) & {"Most likely faulty first", "Most disagreement first"}) == (
+    assert (order.value, set(order.options) & {"Most serious first", "Most disagreement first"}) == (
         "random",
         set(),
     )
@@ -444,6 +444,7 @@ def test_a_case_waits_for_who_may_adjudicate_it_and_for_others_else(audited_work
             mine = [way for label, way in links.items() if "for you to adjudicate" in label]
             assert mine == ([f"case={CASE}"] if name == "Cleo" else [])
         rows = shown_rows(opened("queue", name))
+        assert ("Ben: Rejected" in rows) == (name == "Cleo")
         assert says in rows
         assert (f"team?case={CASE}" in rows) is (name == "Cleo")
 
@@ -465,7 +466,7 @@ def test_a_case_assigned_to_me_is_marked_and_counted(audited_workbench: Workbenc
     assert audited_workbench.store.team.assigned_among("Ada, PhD", [row.id for row in rows]) == {mine}
     assert not audited_workbench.store.team.assigned_among(lead.name, [row.id for row in rows])
     summary = audited_workbench.cases.summary(mine)
-    (_, *_), (marked, *_) = case_row(summary, {}, brief=True)["cells"], case_row(summary, {}, mine=True)["cells"]
+    (_, *_), (marked, *_) = case_row(summary, {})["cells"], case_row(summary, {}, mine=True)["cells"]
     assert [pill["text"] for pill in marked["pills"]] == ["assigned to you"]
     app = opened("overview", reviewer="Ada, PhD")
     (link,) = [link.proto for link in app.get("page_link") if "assigned to you" in link.proto.label]

@@ -20,7 +20,7 @@ from masis.errors import UnknownRecord
 from masis.schema.review import Standing
 from masis.store.core.connections import Part
 from masis.store.core.sql import Condition, any_of, compared, joined, record_of
-from masis.store.records import RISK_OF_FITTED, TIER_RANK, CaseFilter, CasePage, CaseSummary, Facets
+from masis.store.records import RISK_OF_FITTED, CaseFilter, CasePage, CaseSummary, Facets, risk_of
 
 QUERY_SHOWN = 200
 """Characters of the question that a list shows."""
@@ -334,7 +334,8 @@ _WORDS = {f"{word}s": word for word in ("standing", "state", "field", "dataset",
 
 def _summary(row: sqlite3.Row) -> CaseSummary:
     query, likely = row["query_start"], row["likely"]
-    if likely is not None and not isclose(row["risk"], TIER_RANK[row["tier"]] + likely):  # a fitted score orders it
+    # a fitted score may order it
+    if likely is not None and not isclose(row["risk"], risk_of(row["tier"], row["severity"], likely)):
         likely = row["risk"] / RISK_OF_FITTED
     return record_of(
         CaseSummary,

@@ -29,9 +29,9 @@ from masis.store.jobs import (
     unpack,
     update_job,
 )
-from masis.store.records import RISK_OF_FITTED, TIER_RANK, Assessed, RunProgress, RunState, RunSummary
+from masis.store.records import RISK_OF_FITTED, Assessed, RunProgress, RunState, RunSummary, risk_of
 from masis.store.reviews.states import refresh
-from masis.views.headline import headline
+from masis.views.headline import headline, worst_severity
 
 # The figures of a run that lists show, filter and sort by: pure, from the run alone.
 
@@ -39,12 +39,11 @@ from masis.views.headline import headline
 def figures(run: Run) -> dict[str, Any]:
     """Return the columns of a finished run: scores of the original answer and what is wrong with it.
 
-    ``risk``, ``disagreement`` and ``doubt`` sort the queue, higher first. ``risk`` is the estimated probability that
-    the answer is faulty (0 to 1), plus 2 where a reason of tier ``must_look`` asks for a review and 1 where only such
-    of tier ``not_certified`` do; where a fitted score gave the probability, it is three times that, since the tier is
-    part of the score. Unscored counts as 1 in the other two. ``likely`` is the built-in probability, ``coverable``
-    whether a guarantee may accept the run. ``headline``: what is worst about the original answer in a line; a second
-    one counts the rest by kind.
+    ``risk``, ``disagreement`` and ``doubt`` sort the queue, higher first. ``risk`` is ``risk_of`` the estimated
+    probability that the answer is faulty; where a fitted score gave the probability, it is three times that, since the
+    tier is part of the score. Unscored counts as 1 in the other two. ``likely`` is the built-in probability,
+    ``coverable`` whether a guarantee may accept the run. ``headline``: what is worst about the original answer in a
+    line, ``severity`` how severe; a second line counts the rest by kind.
     """
     first = run.original
     confidence = first.critique.confidence if first else None
@@ -52,7 +51,7 @@ def figures(run: Run) -> dict[str, Any]:
     tier: ReviewTier | None = "must_look" if "must_look" in tiers else next(iter(tiers), None)
     likely = fault_probability(first) if first else 1.0
     fitted = run.acceptance.fault_probability
-    worst = headline(run)
+    worst, severity = headline(run), worst_severity(first) if first else None
     return {
         "quality": run.quality,
         "revised_quality": run.revised_quality,
@@ -70,12 +69,13 @@ def figures(run: Run) -> dict[str, Any]:
         "disagreement": disagreement(first) if first else 1.0,
         "doubt": 1.0 if confidence is None else 1.0 - confidence,
         "tier": tier,
-        "risk": TIER_RANK[tier] + likely if fitted is None else RISK_OF_FITTED * fitted,
+        "risk": risk_of(tier, severity, likely) if fitted is None else RISK_OF_FITTED * fitted,
         "rule": run.acceptance.rule,
         "auditor": run.auditor,
         "likely": likely,
         "coverable": coverable(run),
         "headline": "\n".join(filter(None, (worst.text, worst.others))),
+        "severity": severity,
     }
 
 

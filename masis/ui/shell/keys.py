@@ -43,10 +43,11 @@ TAKE = Key("Shift+W", "Shift W", "Take the revision as correction")
 NOTE = Key("T", "T", "Write a note")
 LABELS = Key("L", "L", "Label single claims and references")
 LABEL_WORDS = Key("M", "M", "Label the words selected in the answer, else choose a sentence")
+INSERT = Key("I", "I", "Insert what is missing, by the issue chosen with F, into the correction")
 REPORT = Key("Shift+M", "Shift M", "Report an issue of the whole answer")
 SUBMIT = Key("Ctrl+Enter", "Ctrl Enter", "Submit and open the next case, also while typing")
 LEAVE = Key("Esc", "Esc", "Leave a field")
-UNDO = Key("U", "U", "Undo the decision on this case, else the one before")
+UNDO = Key("U", "U", "Undo what is begun here, else the decision on this case, else the one before")
 NEXT = Key("N", "N", "Next case to review, else the next of the list")
 SKIP = Key("S", "S", "Skip: leave it undecided, go on")
 FORWARD = Key("J", "J", "Next case of the list")
@@ -73,11 +74,9 @@ RECORD = Key("Ctrl+Enter", "Ctrl Enter", "Record the final verdict and open the 
 AGREE = Key("A", "A", "Agree with the grade of the opened abstract")
 SEARCH = Key("/", "/", "Search the cases")
 
+_DECIDE = (APPROVE, OVERRIDE, REJECT, ESCALATE, REASON, TAKE, INSERT, NOTE, LABELS, LABEL_WORDS, REPORT)
 GROUPS: tuple[tuple[str, tuple[Key, ...]], ...] = (
-    (
-        "Decide",
-        (APPROVE, OVERRIDE, REJECT, ESCALATE, REASON, TAKE, NOTE, LABELS, LABEL_WORDS, REPORT, SUBMIT, LEAVE, UNDO),
-    ),
+    ("Decide", (*_DECIDE, SUBMIT, LEAVE, UNDO)),
     ("Go on", (NEXT, SKIP, FORWARD, BACK)),
     ("Look", (NEXT_ISSUE, PREVIOUS_ISSUE, TURN, SWITCH, ITERATION_BACK, ITERATION_FORWARD, DIFF, HELP)),
 )

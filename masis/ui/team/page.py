@@ -11,7 +11,6 @@ from pydantic import ValidationError
 from streamlit.delta_generator import DeltaGenerator
 
 from masis.schema.actor import Actor
-from masis.schema.review import Decision
 from masis.schema.team import (
     MOST_REVIEWERS,
     LabelType,
@@ -30,6 +29,7 @@ from masis.services.records import CaseFilter
 from masis.services.trust_summary import in_words
 from masis.trust.agreement import Estimate, Pair
 from masis.ui.components.linked_table import Cell, column, linked_table, row
+from masis.ui.queue.case_list import who_decided
 from masis.ui.queue.overview import standing_counts
 from masis.ui.shell import address
 from masis.ui.shell.permissions import carried_out, needs
@@ -38,7 +38,7 @@ from masis.ui.team.adjudication import OPENED, VERDICT_DIFFERS, decisions_on, sh
 from masis.ui.team.taking import ask_name
 from masis.views.markdown import escaped
 from masis.views.numbers import duration, moment
-from masis.views.words import DECIDED, FOR_YOU
+from masis.views.words import FOR_YOU
 
 T = TypeVar("T", bound=TeamRecord)
 Choice = TypeVar("Choice", bound=str)
@@ -219,7 +219,7 @@ def _differing(workbench: Workbench) -> None:
     rows = []
     for summary in page.rows:
         decisions = individual[summary.id]
-        verdicts: Cell = {"text": ", ".join(_gave(each, named=named) for each in decisions if each.verdict)}
+        verdicts: Cell = {"text": ", ".join(who_decided(workbench, summary.id))}
         differ = what_differs(decisions)
         if summary.id in escalated:
             entry = workbench.reviews.current(summary.id)
@@ -238,12 +238,6 @@ def _differing(workbench: Workbench) -> None:
             address.open_case(opened)
         address.put("case", opened)
         st.rerun()
-
-
-def _gave(decision: Decision, *, named: bool) -> str:
-    """Say what a reviewer decided, and who it was where that may be seen."""
-    gave = DECIDED[decision.verdict].text if decision.verdict else ""
-    return f"{decision.reviewer}: {gave}" if named else gave
 
 
 def _give_out(workbench: Workbench) -> None:
