@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.batch import hundred
-from masis.audit.loop import audit_run
+from masis.audit import loop
 from masis.llm import registry
 from masis.llm.providers.base import (
     Call,
@@ -76,7 +76,7 @@ class Instant:
 
 
 def in_this_thread(work: Callable[[], T], name: str, then: Callable[[], None] = lambda: None) -> Future[T]:
-    """In place of ``begun``: the same work, done at once."""
+    """In place of ``start_in_thread``: the same work, done at once."""
     future: Future[T] = Future()
     future.set_result(work())
     then()
@@ -84,7 +84,7 @@ def in_this_thread(work: Callable[[], T], name: str, then: Callable[[], None] = 
 
 
 def one_by_one(tasks: Sequence[Callable[[], T]]) -> list[T]:
-    """In place of ``together``."""
+    """In place of ``run_concurrently``."""
     return [task() for task in tasks]
 
 
@@ -98,8 +98,8 @@ def main() -> None:
     logging.disable(logging.INFO)
     instant = Instant(LATENCY_S if given.threads else 0.0)
     if not given.threads:
-        audit_run.begun = in_this_thread  # type: ignore[attr-defined]
-        verifier.together = one_by_one  # type: ignore[attr-defined]
+        loop.start_in_thread = in_this_thread  # type: ignore[attr-defined]
+        verifier.run_concurrently = one_by_one  # type: ignore[attr-defined]
     registry._made = lambda reached: instant
     table = {"kind": "openai", "address": "http://127.0.0.1:1/v1"}
     settings = Settings.model_validate({**dict.fromkeys(ROLES, "here:m"), "providers": {"here": table}})

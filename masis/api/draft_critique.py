@@ -28,7 +28,7 @@ from masis.audit.concurrency import start_audit
 from masis.audit.context import AuditContext
 from masis.audit.critique import Critic, CritiqueJudgement
 from masis.audit.issues import DRAFT_CRITIQUE_SEVERITY, DRAFT_CRITIQUE_TYPE
-from masis.audit.loop.inputs import Clock, Roles
+from masis.audit.loop import Clock, Roles
 from masis.audit.revision import NO_ACCUSATION, may_replace
 from masis.errors import InputError, StepError
 from masis.observers import observation

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from masis.api.roles import build_roles
 from masis.audit import limits, loop
 from masis.audit.context import AuditContext
-from masis.audit.loop.inputs import Progress
+from masis.audit.loop import Progress
 from masis.audit.output_validation import passed
 from masis.errors import MAX_ITERATIONS_WARNING, InputError
 from masis.observers import observation

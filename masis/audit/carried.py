@@ -161,29 +161,27 @@ class _Revised:
     def _found(
         self, accused: frozenset[str], required: frozenset[str] = frozenset(), negated: bool | None = None
     ) -> Stretch | None:
-        if not accused:
-            return None
-        return _most_alike(accused, required, negated, self._new) or _most_alike(
-            accused, required, negated, self._pairs
-        )
+        """Return the first of those that share most of the accused words, where any shares enough."""
+        for among in (self._new, self._pairs) if accused else ():
+            found = [
+                each
+                for each in among
+                if required <= each.keys
+                and len(accused & each.keys) >= STANDS_FROM * len(accused)
+                and (negated is None or bool(_NEGATION.search(each.text)) == negated)
+            ]
+            if found:
+                return max(found, key=lambda each: len(accused & each.keys))
+        return None
 
 
 def _keys(text: str, start: int, inside: Sequence[Citation]) -> frozenset[str]:
-    return frozenset(content_keys(_bare(text, start, inside)))
-
-
-def _most_alike(
-    accused: frozenset[str], required: frozenset[str], negated: bool | None, among: Sequence[Stretch]
-) -> Stretch | None:
-    """Return the first of those that share most of the accused words, where any shares enough."""
-    found = [
-        each
-        for each in among
-        if required <= each.keys
-        and len(accused & each.keys) >= STANDS_FROM * len(accused)
-        and (negated is None or bool(_NEGATION.search(each.text)) == negated)
-    ]
-    return max(found, key=lambda each: len(accused & each.keys), default=None)
+    """Return what a stretch of an answer that begins at ``start`` says, its markers and what asks for one left out."""
+    end = start + len(text)
+    spans = {(c.marker_start, c.marker_end) for c in inside if c.marker_start < end and c.marker_end > start}
+    for first, last in sorted(spans, reverse=True):
+        text = f"{text[: max(first - start, 0)]} {text[last - start :]}"
+    return frozenset(content_keys(re.sub(re.escape(CITATION_NEEDED), " ", text, flags=re.IGNORECASE)))
 
 
 def _accuses(issue: Issue) -> bool:
@@ -191,15 +189,6 @@ def _accuses(issue: Issue) -> bool:
     if issue.start is None or issue.end is None:
         return False
     return issue.rule in _ACCUSING or (issue.source == "critic" and issue.type not in _OMISSIONS)
-
-
-def _bare(text: str, start: int, inside: Sequence[Citation]) -> str:
-    """Return a stretch of an answer that begins at ``start``, without its markers and what asks for one."""
-    end = start + len(text)
-    spans = {(c.marker_start, c.marker_end) for c in inside if c.marker_start < end and c.marker_end > start}
-    for first, last in sorted(spans, reverse=True):
-        text = f"{text[: max(first - start, 0)]} {text[last - start :]}"
-    return re.sub(re.escape(CITATION_NEEDED), " ", text, flags=re.IGNORECASE)
 
 
 def _confirmed(standing: Stretch, checks: Sequence[ClaimCheck]) -> bool:

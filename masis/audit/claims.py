@@ -43,11 +43,9 @@ class Verifier(Protocol):
 
     def extract(self, answer: str, audit: CitationAudit, query: str) -> tuple[Claim, ...]:
         """What the answer asserts, in its order."""
-        ...
 
     def verify(self, claims: Sequence[Claim], evidence: Sequence[Evidence]) -> tuple[ClaimCheck, ...]:
         """One check for each claim, in the same order."""
-        ...
 
     def check(
         self, claims: Sequence[Claim], query: str, answer: str, evidence: Sequence[Evidence], *, completeness: bool
@@ -57,7 +55,6 @@ class Verifier(Protocol):
         Whether the two go side by side is the verifier's affair. A claim that could not be judged is unscored; only
         where nothing could be done at all is StepError raised.
         """
-        ...
 
 
 @runtime_checkable
@@ -68,7 +65,6 @@ class ChecksAnswers(Protocol):
         self, answer: str, audit: CitationAudit, query: str, evidence: Sequence[Evidence], *, completeness: bool
     ) -> tuple[tuple[Claim, ...], Checked]:
         """The claims, as ``Verifier.extract`` finds them, and what ``Verifier.check`` says of them."""
-        ...
 
 
 def check_answer(

@@ -58,11 +58,9 @@ class Critic(Protocol):
     @property
     def judged_by(self) -> JudgedBy:
         """Which model, and which version of its prompt or rules."""
-        ...
 
     def critique(self, context: AuditContext) -> CritiqueJudgement | Unscored:
         """A judgement, or why there is none."""
-        ...
 
 
 def ruled(

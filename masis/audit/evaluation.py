@@ -37,11 +37,9 @@ class Evaluator(Protocol):
     @property
     def judged_by(self) -> JudgedBy:
         """Which model, and which version of its prompt or rules."""
-        ...
 
     def evaluate(self, context: AuditContext, critique: Critique) -> EvaluationJudgement | Unscored:
         """A judgement, or why there is none."""
-        ...
 
 
 def ruled(
@@ -53,15 +51,8 @@ def ruled(
 ) -> Evaluation:
     """The evaluation after the rules. One dimension without a score leaves the overall score unscored too."""
     if isinstance(judgement, Unscored):
-        return Evaluation(
-            faithfulness=None,
-            relevance=None,
-            completeness=None,
-            reasoning_quality=None,
-            overall_score=None,
-            judged_by=judged_by,
-            unscored=judgement,
-        )
+        nothing: dict[str, Any] = dict.fromkeys((*DIMENSIONS, "overall_score"))
+        return Evaluation(**nothing, judged_by=judged_by, unscored=judgement)
     scores = {
         name: sampled(
             normalised(name, getattr(judgement, name), judgement.measurements.get(name, ())),
@@ -72,11 +63,9 @@ def ruled(
     scores["faithfulness"] = _bounded(scores["faithfulness"], audit, critique, settings)
     overall = _overall(judgement, scores, settings)
     lacking = [name for name in DIMENSIONS if scores[name].value is None]
+    values: dict[str, Any] = {name: score.value for name, score in scores.items()}
     return Evaluation(
-        faithfulness=scores["faithfulness"].value,
-        relevance=scores["relevance"].value,
-        completeness=scores["completeness"].value,
-        reasoning_quality=scores["reasoning_quality"].value,
+        **values,
         overall_score=overall.value,
         improvement_suggestions=judgement.improvement_suggestions,
         scores=(*scores.values(), overall),
@@ -114,9 +103,8 @@ def _overall(judgement: EvaluationJudgement, scores: dict[str, Score], settings:
         "reasoning_quality": settings.reasoning_weight,
     }
     given = normalised("overall_score", judgement.overall_score)
-    values = {name: scores[name].value for name in DIMENSIONS}
-    if any(value is None for value in values.values()):
+    if any(score.value is None for score in scores.values()):
         return Score(name="overall_score", raw=given.raw, value=None)
-    mean = round(sum(weights[name] * (values[name] or 0.0) for name in DIMENSIONS), 3)
+    mean = round(sum(weights[name] * (scores[name].value or 0.0) for name in DIMENSIONS), 3)
     rule = FiredRule(rule="weighted_mean", before=given.raw, after=mean, why="recomputed from the four scores")
     return Score(name="overall_score", raw=given.raw, value=min(mean, 1.0), rules=(rule,))

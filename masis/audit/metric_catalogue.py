@@ -9,6 +9,7 @@ A rate is a histogram of 0 and 1: its mean, the sum divided by the count, is the
 from __future__ import annotations
 
 from collections.abc import Iterator
+from operator import attrgetter
 from typing import Any, Literal, NamedTuple
 
 from masis.audit.run_metrics import CritiqueMeasures, IterationMeasures, RunMeasures
@@ -44,7 +45,7 @@ class Metric(NamedTuple):
 
 Recorded = tuple[str, float]
 Measured = dict[Metric, str]
-"""Metrics, each with the field of the measures that it is taken of."""
+"""Metrics, each with the place in the measures that it is taken of."""
 
 
 def _histograms(spec: str, *rows: tuple[Any, ...]) -> Measured:
@@ -58,30 +59,37 @@ def _histograms(spec: str, *rows: tuple[Any, ...]) -> Measured:
 OF_RUN = _histograms(
     LOOP,
     ("masis.loop.duration", "s", "Total refinement loop duration, by the clock on the wall", SECONDS, "loop_ms"),
-    ("masis.loop.iterations", "{iteration}", "Number of iterations per query", (1, 2, 3, 4, 5), "iteration_count"),
+    ("masis.loop.iterations", "{iteration}", "Number of iterations per query", (1, 2, 3, 4, 5), "run.total_iterations"),
     (
         "masis.loop.improvement_percentage",
         "%",
         "Improvement percentage, from the first score to the best one",
         PERCENTAGES,
+        "run.improvement_percentage",
     ),
     (
         "masis.loop.converged_rate",
         "1",
         "The share of runs that converged: the loop ended well, by no_issues or convergence",
         NO_OR_YES,
-        "ended_well",
+        "run.ended_well",
     ),
     (
         "masis.loop.convergence_rate",
         "1",
         "Convergence endings: the share of runs whose loop ended by convergence alone",
         NO_OR_YES,
-        "converged",
+        "run.converged",
     ),
 ) | _histograms(
     "a run that needs review",
-    ("masis.loop.needs_review_rate", "1", "The share of runs that a person should look at", NO_OR_YES, "needs_review"),
+    (
+        "masis.loop.needs_review_rate",
+        "1",
+        "The share of runs that a person should look at",
+        NO_OR_YES,
+        "run.needs_review",
+    ),
 )
 """Taken of each run of the loop."""
 
@@ -151,5 +159,5 @@ def of_critique(measures: CritiqueMeasures) -> Iterator[Recorded]:
 
 def _recorded(metrics: Measured, measures: RunMeasures | IterationMeasures | CritiqueMeasures) -> Iterator[Recorded]:
     for metric, field in metrics.items():
-        if (found := getattr(measures, field)) is not None:
+        if (found := attrgetter(field)(measures)) is not None:
             yield metric.name, found / 1000 if metric.unit == "s" else float(found)

@@ -50,15 +50,12 @@ class OutputValidator(Protocol):
     @property
     def name(self) -> str:
         """What ``output_validator`` calls it."""
-        ...
 
     def validated(self, revision: Revision, context: AuditContext) -> Revision:
         """The revision, perhaps with its form repaired. Raises InvalidRevision."""
-        ...
 
     def rescued(self, text: str, shape: type[BaseModel]) -> Rescued | None:
         """The record in a reply that could not be read strictly; None where it can't be read for certain."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -152,17 +149,21 @@ def _record(revision: Any) -> Revision:
     try:
         return Revision.model_validate(revision.model_dump() if isinstance(revision, Revision) else revision)
     except ValidationError as error:
-        fields = ", ".join(".".join(map(str, each["loc"])) or "revision" for each in error.errors()[:3])
-        raise InvalidRevision(f"The revision is out of form: {fields}.") from None
+        raise InvalidRevision(f"The revision is out of form: {_fields(error, 'revision')}.") from None
 
 
 def _in_form(answer: str, form: type[BaseModel]) -> None:
     try:
         form.model_validate(json.loads(answer))
+        return
     except RecursionError:
-        raise InvalidRevision(f"The revised answer is no {form.__name__}: nested too deep.", raw=answer) from None
+        why = "nested too deep"
     except ValidationError as error:
-        fields = ", ".join(".".join(map(str, each["loc"])) or "answer" for each in error.errors()[:3])
-        raise InvalidRevision(f"The revised answer is no {form.__name__}: wrong in {fields}.", raw=answer) from None
+        why = f"wrong in {_fields(error, 'answer')}"
     except ValueError:
-        raise InvalidRevision(f"The revised answer is no {form.__name__}: it is no JSON.", raw=answer) from None
+        why = "it is no JSON"
+    raise InvalidRevision(f"The revised answer is no {form.__name__}: {why}.", raw=answer)
+
+
+def _fields(error: ValidationError, whole: str) -> str:
+    return ", ".join(".".join(map(str, each["loc"])) or whole for each in error.errors()[:3])

@@ -18,7 +18,6 @@ class Reviser(Protocol):
 
     def revise(self, context: AuditContext, critique: Critique, issues: Sequence[Issue]) -> Revision:
         """A revision; equal to the answer where nothing can be improved. Raises StepError on failure."""
-        ...
 
 
 # What a revision lost: claims that the evidence supports, that no issue touched, and that the new answer lacks.
@@ -56,13 +55,8 @@ _EMPTY = frozenset(
 def dropped(earlier: Sequence[Iteration], answer: str) -> tuple[ClaimCheck, ...]:
     """The claims of earlier iterations that this answer should still make and does not, each once."""
     said = frozenset(content_keys(answer))
-    lost = {
-        plain_claim(check.claim): check
-        for iteration in earlier
-        for check in _to_keep(iteration)
-        if not _kept(plain_claim(check.claim), answer, said)
-    }
-    return tuple(lost.values())
+    claims = {plain_claim(check.claim): check for iteration in earlier for check in _to_keep(iteration)}
+    return tuple(check for text, check in claims.items() if not _kept(text, answer, said))
 
 
 def _to_keep(iteration: Iteration) -> Iterator[ClaimCheck]:
@@ -77,15 +71,12 @@ def may_replace(revised: Iteration, earlier: Iteration) -> bool:
     citations that support it, and cites something if the earlier answer cited anything that is not accused. A judge's
     score alone decides nothing: one that likes fluent text prefers an uncited answer about something else.
     """
-    if _serious(revised) > _serious(earlier) or dropped((earlier,), revised.answer):
+    serious, before = (sum(issue.major for issue in each.issues) for each in (revised, earlier))
+    if serious > before or dropped((earlier,), revised.answer):
         return False
     if _cites(earlier) and not _cites_validly(revised):
         return False
     return all(_keeps_citations(check, revised) for check in _to_keep(earlier))
-
-
-def _serious(iteration: Iteration) -> int:
-    return sum(issue.major for issue in iteration.issues)
 
 
 def _cites(iteration: Iteration) -> bool:

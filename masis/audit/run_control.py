@@ -30,9 +30,7 @@ NoticeKind: TypeAlias = Literal["call_retried", "call_repaired", "call_finished"
 class Notice(NamedTuple):
     """Something about a call that an observer wants to know at once: a retry, a change of mode, a repaired reply.
 
-    A ``warning`` is kept with the run.
-
-    ``message`` is written by this program, never the text of a reply.
+    A ``warning`` is kept with the run. ``message`` is written by this program, never the text of a reply.
     """
 
     kind: NoticeKind
@@ -69,12 +67,8 @@ class RunBudget:
 
     def begin_loop(self, settings: Settings, seconds: Seconds) -> None:
         """Start the loop's deadline, by this clock, with the limits of the settings."""
-        self.call_s, self.iteration_s, self.loop_s = (
-            settings.call_deadline_s,
-            settings.iteration_deadline_s,
-            settings.loop_deadline_s,
-        )
-        self.seconds = seconds
+        self.call_s, self.iteration_s = settings.call_deadline_s, settings.iteration_deadline_s
+        self.loop_s, self.seconds = settings.loop_deadline_s, seconds
         self._loop_began = self.worked_s()
         self._iteration_began = None
 
@@ -94,8 +88,7 @@ class RunBudget:
         """Return the setting whose deadline a call starting now would reach first, with its value, in words."""
         left = self._left()
         name = min(left, key=left.__getitem__)
-        seconds = {"call": self.call_s, "iteration": self.iteration_s, "loop": self.loop_s}[name]
-        return f"{name}_deadline_s = {seconds:g}"
+        return f"{name}_deadline_s = {getattr(self, f'{name}_s'):g}"
 
     def _left(self) -> dict[str, float]:
         """Return what each deadline leaves, in seconds."""

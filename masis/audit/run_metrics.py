@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from masis.schema.drafts import CritiqueResult
-from masis.schema.run import ENDED_WELL, Iteration, Run
+from masis.schema.run import Iteration, Run
 
 FALSE = ("hallucination", "unsupported", "contradiction")
 """Issues of a draft which say that the sources do not support it; a high one makes the draft a hallucination."""
@@ -52,61 +52,30 @@ class CritiqueMeasures(NamedTuple):
 
 
 class RunMeasures(NamedTuple):
-    """One run of the loop: REQ-CRITIC-OBS-001. ``confidence``, ``quality``, ``overall`` and ``critique`` are about the
-    original answer, ``revised_quality`` about its best revision.
+    """One run of the loop, with its wall time: REQ-CRITIC-OBS-001. ``confidence``, ``overall`` and ``critique`` are
+    about the original answer.
     """
 
+    run: Run
     loop_ms: float
     iterations: tuple[IterationMeasures, ...]
-    converged: bool
-    termination: str
-    needs_review: bool
-    improvement_percentage: float | None
-    quality: float | None
-    revised_quality: float | None
     confidence: float | None
     overall: float | None
-    calls: int
-    tries: int
-    input_tokens: int
-    cached_tokens: int
-    output_tokens: int
-    cost_usd: float | None
     critique: CritiqueMeasures
-
-    @property
-    def iteration_count(self) -> int:
-        """How many answers were audited."""
-        return len(self.iterations)
-
-    @property
-    def ended_well(self) -> bool:
-        """Whether the loop ended by ``no_issues`` or ``convergence``."""
-        return self.termination in ENDED_WELL
 
 
 def of_run(run: Run) -> RunMeasures:
     """The figures of a finished run."""
     iterations = tuple(of_iteration(each) for each in run.iterations)
     first = run.original
-    loop_ms = max(_between_ms(run.started_at, run.finished_at), sum(each.iteration_ms for each in iterations))
+    between = datetime.fromisoformat(run.finished_at) - datetime.fromisoformat(run.started_at)
+    loop_ms = max(between.total_seconds() * 1000, sum(each.iteration_ms for each in iterations))
     return RunMeasures(
+        run=run,
         loop_ms=loop_ms,
         iterations=iterations,
-        converged=run.converged,
-        termination=run.termination_reason,
-        needs_review=run.needs_review,
-        improvement_percentage=run.improvement_percentage,
-        quality=run.quality,
-        revised_quality=run.revised_quality,
         confidence=first.critique.confidence if first else None,
         overall=first.evaluation.overall_score if first and first.evaluation else None,
-        calls=run.usage.calls,
-        tries=run.usage.tries,
-        input_tokens=run.usage.prompt_tokens,
-        cached_tokens=run.usage.cached_tokens,
-        output_tokens=run.usage.completion_tokens,
-        cost_usd=run.usage.cost_usd,
         critique=CritiqueMeasures(
             hallucination=_hallucinated(first) if first else None,
             revision=_needed_revision(first) if first else None,
@@ -151,11 +120,6 @@ def of_draft(result: CritiqueResult) -> CritiqueMeasures:
         confidence=result.confidence,
         claims=result.metadata.facts_checked,
     )
-
-
-def _between_ms(began: str, ended: str) -> float:
-    spent = datetime.fromisoformat(ended) - datetime.fromisoformat(began)
-    return max(0.0, spent.total_seconds() * 1000)
 
 
 def _failed(iteration: Iteration) -> bool:

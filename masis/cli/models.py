@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import click
 
@@ -21,6 +21,7 @@ from masis.errors import InputError, MissingExtra, SettingsError
 from masis.integrations.dspy import labelled, part, programs
 from masis.integrations.dspy.programs import Measured, Program, Role
 from masis.integrations.local import PREFIX, local_names
+from masis.schema.calls import Usage
 from masis.schema.case import Case
 from masis.schema.wording import counted
 from masis.services import demo_cases
@@ -256,8 +257,19 @@ def optimize(
     programs.checked_name(name)
     compiling = part("compiling")
     learnt_from = source if source in ("demo", "decisions") else Path(source).name
-    plan = compiling.Plan(
-        name, role, optimizer, model, teacher, demos, accept, trials, seed, max_cost, learnt_from, control
+    plan = programs.Plan(
+        name=name,
+        role=role,
+        optimizer=optimizer,
+        model=model,
+        teacher=teacher,
+        most_demonstrations=demos,
+        accept=accept,
+        trials=trials,
+        seed=seed,
+        max_cost=max_cost,
+        source=learnt_from,
+        shuffled=control,
     )
     for asked in filter(None, (model, teacher)):  # a wrong key must not look like a critic that learnt nothing
         if not (probed := probe_model(asked, settings)).ok:
@@ -271,9 +283,10 @@ def optimize(
     notice = "Stopping after the calls under way; nothing will be stored."
     with Interruption(notice) as stop, Progress("Compiling") as progress:
 
-        def watch(seen: Any) -> None:
-            cost = "" if seen.cost_usd is None else f", {dollars(seen.cost_usd)}"
-            progress.move(seen.calls, f"{seen.doing}: {seen.calls:,} calls, {seen.tokens:,} tokens{cost}")
+        def watch(doing: str, spent: Usage) -> None:
+            cost = "" if spent.cost_usd is None else f", {dollars(spent.cost_usd)}"
+            tokens = spent.prompt_tokens + spent.completion_tokens
+            progress.move(spent.calls, f"{doing}: {spent.calls:,} calls, {tokens:,} tokens{cost}")
 
         try:
             made: Program = compiling.compiled(compiling.Session(plan, settings, stop.stopped, watch), parts)

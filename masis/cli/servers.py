@@ -18,6 +18,7 @@ from masis.cli.commands import JobFailed, argument, command, option
 from masis.cli.options import Judges, Names
 from masis.cli.output import LogLines, Progress, measured, say
 from masis.errors import SettingsError
+from masis.integrations import require
 from masis.schema.actor import ROLES
 from masis.schema.wording import counted
 from masis.services import Workbench
@@ -187,9 +188,8 @@ def ingest(
         click.echo(f'[sources.{new_token}]\ntoken_sha256 = "{digest}"')
         say(f"The token of {new_token}, shown once: {token}")
         return
-    from masis.integrations import web
 
-    web.require()
+    require("Taking cases over HTTP needs packages that are not installed", "web", "starlette", "uvicorn")
     import uvicorn
 
     from masis.integrations.web.app import application
@@ -268,11 +268,9 @@ def mcp(
 
     Needs the extra mcp: pip install '.[mcp]'.
     """
-    from masis.integrations import mcp as integration  # --help need not wait for it
-
     settings = judges.load().settings
     check_models(settings)  # a model that nothing answers to is wrong use, not a failure of each call
-    integration.require()
+    require("The MCP server needs a package that is not installed", "mcp", "mcp")
     from masis.integrations.mcp import transports
     from masis.integrations.mcp.server import MasisServer, audits_at_once
 

@@ -178,16 +178,13 @@ def is_local(host: str) -> bool:
 
 
 def _checked(address: str, provider: str) -> str:
-    wrong = f"providers.{provider}.address: is no address such as http://127.0.0.1:8000/v1"
-    if not re.fullmatch(r"https?://[^\s/?#]+(/[^\s?#]*)?", address):
-        raise SettingsError(f"{wrong}.")
     try:
         parts = urlsplit(address)
-        named = parts.port != 0 and bool(parts.hostname)
+        named = re.fullmatch(r"https?://[^\s/?#]+(/[^\s?#]*)?", address) and parts.port != 0 and parts.hostname
     except ValueError:
-        named = False
+        named = None
     if not named:
-        raise SettingsError(f"{wrong}.")
+        raise SettingsError(f"providers.{provider}.address: is no address such as http://127.0.0.1:8000/v1.")
     if parts.username is not None or parts.password is not None:
         raise SettingsError(f"providers.{provider}.address: holds a name or a password. Use key_env for the key.")
     return address.rstrip("/")

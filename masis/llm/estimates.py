@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, reduce
 from typing import NamedTuple
 
 from pydantic import BaseModel
@@ -75,13 +75,13 @@ def estimate(case: Case, settings: Settings) -> Estimate:
     shared = sum(len(chunk.text) + 120 for chunk in case.evidence) + len(case.query)
     drafted = not (case.answer or "").strip()
     answer = DRAFTED_CHARACTERS if drafted else len(case.answer or "")
-    whole = Estimate()
-    for asked in _iteration(shared, answer, settings):
-        times = asked.times * (iterations - 1 if asked.role == "reviser" else iterations)
-        whole = whole.plus(_priced(asked._replace(times=times), settings))
+    calls = [
+        asked._replace(times=asked.times * (iterations - 1 if asked.role == "reviser" else iterations))
+        for asked in _iteration(shared, answer, settings)
+    ]
     if drafted:
-        whole = whole.plus(_priced(_Asked("drafter", "drafter", 1, shared, answer / CHARACTERS_A_TOKEN), settings))
-    return whole
+        calls.append(_Asked("drafter", "drafter", 1, shared, answer / CHARACTERS_A_TOKEN))
+    return reduce(Estimate.plus, (_priced(asked, settings) for asked in calls))
 
 
 def _iteration(shared: int, answer: int, settings: Settings) -> list[_Asked]:
@@ -131,9 +131,7 @@ def spared(
         _Asked("verifier", "claims_verify", batches - made, sent, VERDICT_TOKENS * settings.claims_batch),
         _Asked("verifier", "completeness", int(completeness), shared + len(answer), REPLY_TOKENS["completeness"]),
     ]
-    whole = Estimate()
-    for each in saved:
-        whole = whole.plus(_priced(each, settings))
+    whole = reduce(Estimate.plus, (_priced(each, settings) for each in saved))
     return Spared(made, whole.calls, whole.cost_usd)
 
 

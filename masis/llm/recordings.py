@@ -18,12 +18,12 @@ import re
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Literal, Protocol
+from typing import Annotated, Literal, Protocol, get_args
 
 from pydantic import Field, ValidationError
 
 from masis.errors import InputError, SettingsError
-from masis.llm.providers.base import Trouble, TryFailed
+from masis.llm.providers.base import TryFailed
 from masis.schema.base import Record
 from masis.schema.calls import DEMO_REPLIES, Replayed, ReplySource
 from masis.schema.explain import path_of
@@ -38,12 +38,7 @@ _STRANGE = re.compile(r"[^\w.:/@+ -]")
 """Characters of names in a file that are not repeated: it may hold any."""
 
 Outcome = Literal["replied", "refused", "cut_off", "empty", "too_long"]
-OUTCOMES: dict[Trouble, Outcome] = {
-    "refused": "refused",
-    "cut_off": "cut_off",
-    "empty": "empty",
-    "too_long": "too_long",
-}
+OUTCOMES: dict[str, Outcome] = {name: name for name in get_args(Outcome) if name != "replied"}
 """What came of a call beside a reply to read, and would come of it again."""
 
 Name = Annotated[str, Field(min_length=1, max_length=5_000)]
@@ -94,11 +89,9 @@ class Replies(Protocol):
 
     def find(self, asked: Asked) -> RecordedReply | None:
         """Return the reply to this; None where the model is to be asked. Raises TryFailed where it must not be."""
-        ...
 
     def keep(self, replies: Sequence[RecordedReply]) -> None:
         """Store the replies to a question that was answered."""
-        ...
 
 
 class ReplayFile:
@@ -190,11 +183,9 @@ def _parsed(path: str, lines: Iterable[bytes]) -> Iterator[RecordedReply]:
             yield RecordedReply.model_validate_json(line)
         except ValidationError as error:
             wrong = error.errors(include_url=False, include_input=False)[0]
-            problem = (
-                "is no JSON" if wrong["type"] == "json_invalid" else f"{wrong['msg'][:1].lower()}{wrong['msg'][1:]}"
-            )
+            problem = f"{wrong['msg'][:1].lower()}{wrong['msg'][1:]}"
             raise InputError(
-                problem,
+                "is no JSON" if wrong["type"] == "json_invalid" else problem,
                 cure="Remove the line, or record the audit again (masis audit --record).",
                 file=path,
                 line=number,

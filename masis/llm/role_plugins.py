@@ -30,30 +30,24 @@ class PluggedIn(Protocol):
     @property
     def string(self) -> str:
         """Its full name, as a run records it: ``dspy:careful@2``."""
-        ...
 
     @property
     def asks(self) -> str:
         """The model string of the language model that it asks; empty for one that asks none."""
-        ...
 
     @property
     def recorded(self) -> str:
         """The version of what it asks, recorded among the versions of the prompts."""
-        ...
 
     @property
     def characters(self) -> int:
         """How long the instructions are that go with every question."""
-        ...
 
     def check(self) -> None:
         """Raise MissingExtra where it can't be filled here."""
-        ...
 
     def filled(self, model: Model | None, settings: Settings) -> Any:
         """The role itself, for one run; ``model`` is None where it asks none. Raises MissingExtra and SettingsError."""
-        ...
 
 
 class PluginRegistry(Protocol):
@@ -61,11 +55,9 @@ class PluginRegistry(Protocol):
 
     def named(self, name: str, settings: Settings) -> PluggedIn:
         """The one of this name. Raises SettingsError, with the nearest there is."""
-        ...
 
     def offered(self, settings: Settings) -> tuple[str, ...]:
         """The full names of those that could be asked for."""
-        ...
 
 
 def plugged_in(string: str, role: str, settings: Settings) -> PluggedIn | None:

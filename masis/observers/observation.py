@@ -99,7 +99,6 @@ class Observer(Protocol):
 
     def on_start(self, start: Start) -> Listener:
         """Return what listens to the work that starts."""
-        ...
 
 
 class Observation:

@@ -73,7 +73,7 @@ class InputRecord(OpenRecord):
                 super().__init__(**data)
                 self._verify()
             except ValidationError as error:
-                raise InvalidRecord.of(explain(error, data)) from None
+                raise InvalidRecord.of(explain(error)) from None
             except InputError as error:
                 raise InvalidRecord.of(error) from None
 

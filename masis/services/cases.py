@@ -15,7 +15,6 @@ from masis.schema.trust import SamplePlan
 from masis.schema.wording import counted
 from masis.services.access import OPEN, Access, Service
 from masis.services.audits import POLICY
-from masis.services.demo import demo_cases
 from masis.services.records import Added, CaseFilter, CasePage, CaseSummary, DecisionFilter, Facets, RunSummary
 from masis.store import Store
 from masis.store.audits.queue import NOT_DECIDED
@@ -91,7 +90,7 @@ def machine_hidden(store: Store, actor: Actor, case_id: str) -> bool:
 def _without_machine(summary: CaseSummary) -> CaseSummary:
     """Return a summary that looks the same whatever an audit found: one drawn for a spot check, too."""
     scores = ("quality", "revised_quality", "confidence", "overall", "fault_probability")
-    hidden = dict.fromkeys(("run_id", *scores, "invalid", "uncited", "iterations", "tier", "headline"))
+    hidden = dict.fromkeys(("run_id", *scores, "invalid", "uncited", "iterations", "tier", "headline", "severity"))
     hidden |= dict.fromkeys(("models", "flags", "reasons"), ())
     if summary.standing in FOUND:
         hidden["standing"] = "to_review"
@@ -170,10 +169,6 @@ class CaseService(Service):
         """Store one case. Raises CaseConflict where another one has its id, and NotAllowed."""
         self._access.require(actor, "audit")
         return self._store.cases.add(case)
-
-    def add_demo(self, actor: Actor) -> Added:
-        """Store the demo cases."""
-        return self.add(actor, demo_cases())
 
     def open(self, case_id: str, viewer: str | None = None) -> CaseView:
         """Return one case with its newest finished run and its log. Raises UnknownRecord."""

@@ -52,10 +52,7 @@ class ExportService(Service):
         encoding: str = "jsonl",
         on_case: Callable[[int], None] | None = None,
     ) -> Exported:
-        """Write them to a file (a folder for ``hf``) with its manifest, whole or not at all.
-
-        Raises InputError and NotAllowed.
-        """
+        """Write them to a file (a folder for ``hf``), whole and with a manifest. Raises InputError and NotAllowed."""
         self._access.require(actor, "export")
         return write_file(self._store, path, form, selection, encoding=encoding, watcher=Watcher(on_case))
 

@@ -152,7 +152,7 @@ class Desk:
         try:
             asked = CaseFilter(**{**filters, "size": limit})
         except ValidationError as error:
-            raise explain(error, filters) from error
+            raise explain(error) from error
         return self.workbench.cases.find_for(self.actor, self.workbench.team.open_to(self.actor, asked)).rows
 
     def show(self, case_id: str) -> CaseView:
@@ -240,7 +240,7 @@ class Desk:
                 extra=extra,
             )
         except ValidationError as error:
-            raise explain(error, {}) from error
+            raise explain(error) from error
         seen = version if version is not None else self._seen.get(case_id, view.summary.version)
         entry = self.workbench.reviews.submit(self.actor, decision, seen_version=seen, shown=answer_digest(answer))
         self._seen.pop(case_id, None)
@@ -435,5 +435,5 @@ def _label(given: LabelRecord, answer: str, number: int) -> TargetLabel:
     try:
         return TargetLabel(target=known, **placed, **rest)
     except ValidationError as error:
-        found = explain(error, given)
+        found = explain(error)
         raise InputError(found.problem, cure=found.cure, field=f"{field}.{found.field or 'label'}") from error

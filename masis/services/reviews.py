@@ -128,10 +128,7 @@ class ReviewService(Service):
         return decision.model_copy(update={"extra": decision.extra | {"seconds": round(taken.total_seconds(), 1)}})
 
     def _with_label_types(self, decision: Decision) -> Decision:
-        """Check the issues that a decision reports, and name the version of the label types that they go by.
-
-        Raises InputError.
-        """
+        """Check the issues a decision reports, and name the version of the label types. Raises InputError."""
         if not decision.reported:
             return decision
         answer, types = self.answer_of(decision), self._store.team.in_force(LabelTypes)
@@ -175,8 +172,8 @@ class ReviewService(Service):
     def adjudicate(self, actor: Actor, decision: Decision, *, seen_version: int | None = None) -> LogEntry:
         """Append the final verdict on a case of several reviewers; every individual decision stays in the log.
 
-        Raises what ``submit`` does, and StoreError where the case has no decisions to adjudicate, lacks some, or one
-        of them is the actor's.
+        Raises what ``submit`` does, InputError where a reason is missing or the correction corrects nothing, and
+        StoreError where the case has no decisions to adjudicate, lacks some, or one of them is the actor's.
         """
         self._access.require(actor, "oversee")
         work = self._store.team.work(decision.case_id)
@@ -188,8 +185,29 @@ class ReviewService(Service):
             )
         if actor.name in work.decided_by:
             raise StoreError("you are one of the reviewers who differ: somebody else adjudicates this case.")
+        if not decision.reason.strip() and (why := self.why_reason(decision.case_id, decision.verdict)):
+            raise InputError("is missing", cure=f"Type one: {why}.", field="reason")
+        corrected = (decision.corrected_answer or "").split()
+        if decision.verdict == "override" and corrected == self.answer_of(decision).split():
+            raise InputError(
+                "equals the answer that it corrects", cure="Change it, or approve the answer.", field="corrected answer"
+            )
         final = signed(actor, decision.model_copy(update={"kind": "adjudication"}))
         return self._store.decisions.append(self._with_label_types(final), seen_version=seen_version)
+
+    def why_reason(self, case_id: str, verdict: Verdict | None) -> str:
+        """Say why a final verdict on a case has to give a reason; "" where it need not. Raises UnknownRecord.
+
+        It need not where reviewers differ and it approves as one of them did.
+        """
+        if verdict is not None and verdict != "approve":
+            return "every verdict but an approval needs one"
+        if self._store.cases.summary(case_id).state != "needs_adjudication":
+            return "it replaces a verdict that stands"
+        sides = [
+            entry.decision.verdict for entry in self._store.decisions.individual(case_id) if entry.decision is not None
+        ]
+        return "" if verdict in (*sides, None) else "no reviewer approved the answer"
 
     def undo(self, actor: Actor, entry_id: str) -> LogEntry:
         """Undo one entry by a further one; asked again, that one is returned and nothing else is undone.
@@ -365,6 +383,7 @@ REASONS: tuple[Reason, ...] = (
     Reason("checked", "Checked against the evidence", ("approve",)),
     Reason("needs_evidence", "Needs more evidence", ("escalate",)),
     Reason("needs_specialist", "Needs someone who knows the field", ("escalate",)),
+    Reason("at_risk", "Legal or safety risk", ("escalate",)),
     Reason("sources_conflict", "The sources conflict", ("escalate",)),
     Reason("question_unclear", "The question is unclear", ("escalate",)),
     Reason(OTHER, "Other", ("approve", *_FAULT, "escalate")),

@@ -150,10 +150,7 @@ class CorpusService(Service):
         on_batch: Callable[[int], None] | None = None,
         on_error: Callable[[InputError], None] | None = None,
     ) -> CorpusImport:
-        """Add abstracts to a corpus, which is made where there is none; returns the counts.
-
-        Raises InputError and NotAllowed.
-        """
+        """Add abstracts to a corpus, made where there is none; returns the counts. Raises InputError and NotAllowed."""
         self._access.require(actor, "audit")
         return self._store.corpora.add_many(corpus, abstracts, source=source, on_batch=on_batch, on_error=on_error)
 
@@ -422,10 +419,7 @@ class ScreeningService:
         self._store.screenings.request_cancel(screening_id)
 
     def open(self, screening_id: str) -> OpenedScreening:
-        """Return a finished screening with people's overrides.
-
-        Raises UnknownRecord, and StoreError where it is not finished.
-        """
+        """Return a finished screening with people's overrides. Raises UnknownRecord, and StoreError (not finished)."""
         with self._store.database.reading():
             machine = self._store.screenings.get(screening_id)
             overrides = self._store.screening_log.overrides(screening_id)

@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeVar
 
 from masis.errors import CaseHeld, InputError
 from masis.schema.actor import Actor
-from masis.schema.review import EntryKind, LogEntry
+from masis.schema.review import Decision, EntryKind, LogEntry
 from masis.schema.team import CaseWork, Lease, QueuePolicy, SavedView, TeamRecord
 from masis.services.access import Service
 from masis.services.cases import CaseService, machine_hidden, waiting_in
@@ -20,15 +20,6 @@ LONGEST_TAG = 60
 LONGEST_COMMENT = 10_000
 MOST_AT_ONCE = 1_000
 """Cases that one bulk action takes: it is one transaction, and others wait meanwhile."""
-
-
-class Comment(NamedTuple):
-    """What somebody wrote about a case; ``entry_id`` names it in the decision log."""
-
-    entry_id: str
-    at: str
-    by: str
-    text: str
 
 
 class EmptyQueue(NamedTuple):
@@ -138,11 +129,12 @@ class TeamService(Service):
         return self._store.cases.count_matching(self.open_to(actor, wanted).model_copy(update={"skipped_too": True}))
 
     def to_adjudicate(self, actor: Actor) -> CaseFilter:
-        """Return the filter of the cases whose reviewers differ and that this person is not one of, oldest first."""
-        return CaseFilter(states=("needs_adjudication",), undecided_by=actor.name, order="oldest")
+        """Return the filter of the cases whose reviewers differ, this person not among them, in a queue's order."""
+        wanted = CaseFilter(states=("needs_adjudication",), undecided_by=actor.name)
+        return CaseService(self._store).blinded(actor, wanted)
 
     def adjudications(self, actor: Actor, size: int = 200) -> CasePage:
-        """Return the cases that wait for this person's adjudication, oldest first; none for who may not adjudicate."""
+        """Return the cases that wait for this person's adjudication; none for who may not adjudicate."""
         if not actor.name or not self._access.allows(actor, "oversee"):
             return CasePage(rows=(), total=0)
         return self._store.cases.search(self.to_adjudicate(actor).model_copy(update={"size": size}))
@@ -209,14 +201,14 @@ class TeamService(Service):
             )
         return self._store.decisions.append(entry_on_case(actor, case_id, "comment", note=text))
 
-    def comments(self, actor: Actor, case_id: str) -> tuple[Comment, ...]:
-        """Return the comments on a case, oldest first; others' only once all decisions of a shared case are made."""
+    def comments(self, actor: Actor, case_id: str) -> tuple[tuple[str, Decision], ...]:
+        """Return the comments on a case and when each was made, oldest first.
+
+        Others' are left out until all decisions of a shared case are made.
+        """
         wanted = DecisionFilter(case_id=case_id, kinds=("comment",), newest_first=False, size=1000, blind_to=actor.name)
-        return tuple(
-            Comment(entry.id, entry.at, entry.decision.reviewer, entry.decision.note)
-            for entry in self._store.decisions.entries(wanted).rows
-            if entry.decision is not None
-        )
+        rows = self._store.decisions.entries(wanted).rows
+        return tuple((entry.at, entry.decision) for entry in rows if entry.decision is not None)
 
     def _enter(
         self,
@@ -240,8 +232,14 @@ class TeamService(Service):
     # policies, rubrics, label types, views
 
     def set(self, actor: Actor, record: T) -> T:
-        """Set a policy, a rubric or label types from now on; what was decided before keeps those it was begun under."""
+        """Set a policy, a rubric or label types from now on; what was decided before keeps those it was begun under.
+
+        What is in force already is not set again: no version would differ from the one before. Raises NotAllowed.
+        """
         self._access.require(actor, "oversee")
+        now = self._store.team.in_force(type(record))
+        if record.model_copy(update={"version": now.version}) == now:
+            return now
         return self._store.team.put(name_of(actor), record)
 
     def machine_hidden(self, actor: Actor, case_id: str) -> bool:

@@ -123,8 +123,8 @@ class YieldReport(NamedTuple):
 
 class Own(NamedTuple):
     """The work of a reviewer, or of all ("" for a name): decisions in all and by active hour and day, median seconds a
-    case (None: not recorded), shares; ``differ`` are the cases of several reviewers settled by another verdict.
-    ``adjudications`` are those that stand; they are no decisions.
+    case that was decided or adjudicated (None: not recorded), shares; ``differ`` are the cases of several reviewers
+    settled by another verdict. ``adjudications`` are those that stand; they are no decisions.
     """
 
     reviewer: str
@@ -642,19 +642,19 @@ def _letters(number: int) -> str:
 
 def _work(name: str, mine: pd.DataFrame, frame: pd.DataFrame) -> Own:
     """Measure the decisions and adjudications of a person (``mine``) among all that are in the frame."""
+    seconds = pd.to_numeric(mine["seconds"], errors="coerce")
     adjudications, mine = int((mine["kind"] == "adjudication").sum()), mine[mine["kind"] == "decision"]
     settling = frame[frame["settles"].astype(bool) & (frame["verdict"] != "escalate")]
     final = dict(zip(settling["case_id"], settling["verdict"], strict=True))
     several = set(frame["case_id"][frame.duplicated("case_id", keep=False)])
     compared = mine[mine["case_id"].isin(several) & mine["case_id"].isin(final)]
     agreed = [final[case] == verdict for case, verdict in zip(compared["case_id"], compared["verdict"], strict=True)]
-    seconds = pd.to_numeric(mine["seconds"], errors="coerce")
     seconds = seconds[seconds >= LEAST_SECONDS]
     none = Estimate(None, why="no decision")
     return Own(
         name,
         len(mine),
-        len(mine) / mine["at"].str.slice(0, 13).nunique() if len(seconds) else None,
+        len(mine) / mine["at"].str.slice(0, 13).nunique() if mine.index.isin(seconds.index).any() else None,
         len(mine) / mine["at"].str.slice(0, 10).nunique() if len(mine) else None,
         float(seconds.median()) if len(seconds) else None,
         share(mine["verdict"] == "override", mine["question"].to_numpy(dtype=str)) if len(mine) else none,

@@ -8,6 +8,7 @@ made it.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import NamedTuple
 
 from masis.errors import InputError, StoreError, UnknownRecord
@@ -47,22 +48,17 @@ def with_texts(case: Case, texts: Mapping[str, str], case_id: str, number: int) 
     Raises InputError where no text is new, one is too long, or an id names no evidence that can be filled.
     """
     new = {name: text.strip() for name, text in texts.items() if text.strip()}
+    refused = partial(InputError, field="evidence")
     for name, text in new.items():
         if name not in fillable(case):
-            raise InputError(
-                f"{name!r} is no evidence of case {case.id!r} that lacks its text",
-                cure=f"These can be given one: {', '.join(fillable(case)) or 'none'}.",
-                field="evidence",
-            )
+            cure = f"These can be given one: {', '.join(fillable(case)) or 'none'}."
+            raise refused(f"{name!r} is no evidence of case {case.id!r} that lacks its text", cure=cure)
         if len(text) > LONGEST_TEXT:
-            raise InputError(
-                f"the text of {name!r} has {len(text):,} characters",
-                cure=f"Paste the part that matters, up to {LONGEST_TEXT:,}.",
-                field="evidence",
-            )
+            cure = f"Paste the part that matters, up to {LONGEST_TEXT:,}."
+            raise refused(f"the text of {name!r} has {len(text):,} characters", cure=cure)
     held = {chunk.id: chunk.text for chunk in case.evidence}
     if all(held[name].strip() == text for name, text in new.items()):
-        raise InputError("no text was pasted", cure="Paste the text of at least one address.", field="evidence")
+        raise refused("no text was pasted", cure="Paste the text of at least one address.")
     earlier = case.earlier_version
     filled = {*(earlier.filled if earlier else ()), *new}
     evidence = [

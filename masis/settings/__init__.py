@@ -17,33 +17,6 @@ from masis.settings.environment import (
     variable,
 )
 from masis.settings.fields import GROUPS, OFFLINE, ROLES, UNCHECKED, Depth, Group, Role, Seconds, Settings
-from masis.settings.loading import load
 from masis.settings.origins import Loaded, Origin
 from masis.settings.secrecy import may_be_a_key, shown
-
-__all__ = [
-    "GROUPS",
-    "OFFLINE",
-    "ROLES",
-    "UNCHECKED",
-    "Depth",
-    "Group",
-    "Loaded",
-    "Origin",
-    "Role",
-    "Seconds",
-    "Settings",
-    "config_file",
-    "config_places",
-    "data_folder",
-    "database_path",
-    "demo_database_path",
-    "load",
-    "log_key",
-    "may_be_a_key",
-    "secret",
-    "secrets_file",
-    "shown",
-    "sources_file",
-    "variable",
-]
+from masis.settings.sources import load

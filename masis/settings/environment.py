@@ -37,15 +37,14 @@ def toml(text: str, file: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except ValueError as error:  # TOMLDecodeError, or a number of thousands of digits
-        raise SettingsError(f"{file}: is no valid TOML: {error}.{_cure(file)}") from error
+        cure = "Text stands in quotes, true and false in small letters; one KEY = VALUE a line."
+        if file.suffix.casefold() in (".yaml", ".yml"):
+            cure = (
+                "This is a YAML file; settings are TOML: a table such as [retrieval.critique], then lines KEY = VALUE."
+            )
+        raise SettingsError(f"{file}: is no valid TOML: {error}. {cure}") from error
     except RecursionError as error:
         raise SettingsError(f"{file}: is no valid TOML: its tables lie too deep in each other.") from error
-
-
-def _cure(file: Path) -> str:
-    if file.suffix.casefold() in (".yaml", ".yml"):
-        return " This is a YAML file; settings are TOML: a table such as [retrieval.critique], then lines KEY = VALUE."
-    return " Text stands in quotes, true and false in small letters; one KEY = VALUE a line."
 
 
 def variable(name: str, environment: Mapping[str, str] | None = None) -> str | None:
@@ -131,12 +130,8 @@ def data_folder() -> Path:
 
 def database_path(named: str | Path | None = None, environment: Mapping[str, str] | None = None) -> Path:
     """Return the database file: ``--db``, else ``MASIS_DB``, else ``masis.db`` in the user's data folder."""
-    environment = environment_or(environment)
-    if named is not None:
-        return Path(named).expanduser()
-    if from_environment := environment.get("MASIS_DB"):
-        return Path(from_environment).expanduser()
-    return data_folder() / "masis.db"
+    found = named if named is not None else environment_or(environment).get("MASIS_DB") or data_folder() / "masis.db"
+    return Path(found).expanduser()
 
 
 def demo_database_path() -> Path:

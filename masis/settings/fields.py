@@ -570,13 +570,11 @@ class Settings(Record):
         How a model is reached, what it costs and what is logged are left out, and what belongs to screening or to
         critique_draft alone.
         """
-        whole = self.model_dump(mode="json", exclude=NOT_OF_AUDIT)
-        return {name: value for name, value in whole.items() if not name.startswith(("screening_", "draft_"))}
+        return self.model_dump(mode="json", exclude=NOT_OF_AUDIT)
 
     def of_screening(self) -> dict[str, Any]:
         """What a screening's result rests on, JSON-ready: kept with it. Who asks PubMed, and where, is left out."""
-        whole = self.model_dump(mode="json", exclude=NOT_OF_SCREENING)
-        return {name: value for name, value in whole.items() if name.startswith("screening_")}
+        return self.model_dump(mode="json", include=set(SCREENING.settings) - NOT_OF_SCREENING)
 
     def updated(self, values: Mapping[str, Any]) -> Settings:
         """Return these settings with other values, such as those of an audit that is resumed."""
@@ -584,19 +582,9 @@ class Settings(Record):
 
 
 NOT_OF_SCREENING = {"screening_pubmed_email", "screening_pubmed_address"}
+_ELSEWHERE = (DRAFTS, SCREENING, RETENTION, BACKUP, INGEST, WEBHOOK, LOG)
 NOT_OF_AUDIT = {
-    *(
-        "providers",
-        "prices",
-        "record",
-        "cache",
-        "programs_folder",
-        "max_retries",
-        "retry_base_s",
-        "retry_cap_s",
-        "local_threads",
-    ),
-    *("log_texts", "log_format", "telemetry", "telemetry_texts"),
-    *("retention_days", "retention_auto", "backup_folder", "backup_hours", "backup_keep"),
-    *("ingest_model", "ingest_depth", "ingest_cost_a_day", "webhook_address", "webhook_private"),
+    *(name for group in _ELSEWHERE for name in group.settings),
+    *(name for name in CALLS.settings if name != "claims_batch"),
+    "local_threads",
 }

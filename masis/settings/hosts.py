@@ -25,22 +25,23 @@ class Refusal(NamedTuple):
     reason: str
 
 
+def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        return ipaddress.ip_address(host)
+    except ValueError:
+        return None
+
+
 def is_loopback(host: str) -> bool:
     """Return whether only this machine reaches an address or a name, without brackets and port."""
-    if host.lower().rstrip(".") == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+    address = _address(host)
+    return address.is_loopback if address else host.lower().rstrip(".") == "localhost"
 
 
 def is_every_address(host: str) -> bool:
     """Return whether an address to listen on stands for all of the machine's: ``0.0.0.0`` or ``::``."""
-    try:
-        return ipaddress.ip_address(host).is_unspecified
-    except ValueError:
-        return False
+    address = _address(host)
+    return address is not None and address.is_unspecified
 
 
 class AllowedHosts:
@@ -93,22 +94,11 @@ def _is_origin_of(origin: str, host: str) -> bool:
 
 def _checked(name: str) -> str:
     bare = _canonical(name.strip().strip("[]"))
-    if not (re.fullmatch(r"[a-z0-9._-]{1,253}", bare) or _is_address(bare)):
+    if not (re.fullmatch(r"[a-z0-9._-]{1,253}", bare) or _address(bare)):
         raise SettingsError(f"--allow-host {name!r}: give a host name or address alone, such as audits.example.org.")
     return bare
 
 
 def _canonical(name: str) -> str:
     """Return a name as it is compared: in lower case and without its final dot; an address in its shortest form."""
-    try:
-        return str(ipaddress.ip_address(name))
-    except ValueError:
-        return name.lower().rstrip(".")
-
-
-def _is_address(name: str) -> bool:
-    try:
-        ipaddress.ip_address(name)
-    except ValueError:
-        return False
-    return True
+    return str(_address(name) or name.lower().rstrip("."))

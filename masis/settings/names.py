@@ -55,17 +55,18 @@ OTHER_VARIABLES = {
 """Variables that are no settings: where things lie, and a secret."""
 
 
-def _spellings() -> dict[Name, str]:
-    found: dict[Name, str] = {(name,): name for name in Settings.model_fields}
-    for group in GROUPS:
-        for name in [name for name in group.settings if name not in TABLES_OF_TABLES]:
-            found[group.table, name] = found[group.table, name.removeprefix(group.prefix)] = name
-    for key, name in {**YAML_KEYS, "strictness": "strictness"}.items():
-        found[(*CRITIQUE, key)] = name
-    return found | {(option,): name for option, name in OPTION_NAMES.items()}
-
-
-SPELLINGS = _spellings()
+SPELLINGS: dict[Name, str] = {
+    **{(name,): name for name in Settings.model_fields},
+    **{
+        (group.table, spelling): name
+        for group in GROUPS
+        for name in group.settings
+        if name not in TABLES_OF_TABLES
+        for spelling in (name, name.removeprefix(group.prefix))
+    },
+    **{(*CRITIQUE, key): name for key, name in {**YAML_KEYS, "strictness": "strictness"}.items()},
+    **{(option,): name for option, name in OPTION_NAMES.items()},
+}
 """Every name that is understood, and the setting it means."""
 
 TABLES = {path[:length] for path in SPELLINGS for length in range(1, len(path))}
@@ -79,10 +80,7 @@ def variable_of(path: Name) -> str:
 
 def written(path: Name) -> str:
     """Return a name as the file has it, with quotes where TOML wants them; a part that may be a key is left out."""
-    return ".".join(_part(part) for part in path)
-
-
-def _part(part: str) -> str:
-    if may_be_a_key(part):
-        return HIDDEN
-    return part if re.fullmatch(r"[A-Za-z0-9_-]+", part) else json.dumps(part)
+    return ".".join(
+        HIDDEN if may_be_a_key(part) else part if re.fullmatch(r"[A-Za-z0-9_-]+", part) else json.dumps(part)
+        for part in path
+    )

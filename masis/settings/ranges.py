@@ -52,16 +52,13 @@ def described(schema: Schema) -> str:
     if words := choices(schema):
         return f"one of {', '.join(words)}"
     kinds = {"integer": "a whole number", "number": "a number", "string": "text", "boolean": "true or false"}
-    return kinds.get(schema.get("type", ""), "a table") + _bounds(schema) + _length(schema)
-
-
-def _length(schema: Schema) -> str:
-    most = schema.get("maxLength")
-    return f" of {schema.get('minLength', 0)} to {most} characters" if most is not None else ""
+    return kinds.get(schema.get("type", ""), "a table") + _bounds(schema)
 
 
 def _bounds(schema: Schema) -> str:
-    least, most = schema.get("minimum"), schema.get("maximum")
+    least, most, longest = schema.get("minimum"), schema.get("maximum"), schema.get("maxLength")
+    if longest is not None:
+        return f" of {schema.get('minLength', 0)} to {longest} characters"
     if least is not None and most is not None:
         return f" from {least:.12g} to {most:.12g}"
     words = {"minimum": "of at least", "exclusiveMinimum": "above", "maximum": "of at most"}

@@ -241,10 +241,10 @@ def _session(claims: Mapping[str, Any]) -> str:
 
 def _values(claims: Mapping[str, Any], path: str) -> list[str]:
     found: Any = claims
-    for name in path.split(".") if path else ():
+    for name in path.split("."):
         found = found.get(name) if isinstance(found, Mapping) else None
     each = found if isinstance(found, list | tuple) else [found]
-    return [value for value in each if isinstance(value, str)] if path else []
+    return [value for value in each if isinstance(value, str)]
 
 
 def _stamp(file: Path) -> tuple[int, int] | None:

@@ -1,8 +1,7 @@
-"""The sources of settings, put together by pydantic-settings: the file, the environment, the flags.
+"""Reading the settings: flags over environment over file over defaults.
 
-Each gives its values by the path of the setting they mean, whatever name they were written under. pydantic-settings
-puts values inside of tables in their places, lets stronger sources win key by key, and has pydantic check the result.
-Where a value came from is which source has its key.
+Each source gives its values by the path of the setting they mean, whatever name they were written under. Stronger
+sources win key by key, pydantic checks the result, and where a value came from is which source has its key.
 """
 
 from __future__ import annotations
@@ -15,12 +14,10 @@ from pathlib import Path
 from typing import Any, get_args
 
 from pydantic import ValidationError
-from pydantic.fields import FieldInfo
-from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
 
 from masis.errors import SettingsError
 from masis.settings import errors
-from masis.settings.environment import read_file, toml
+from masis.settings.environment import config_file, environment_or, read_file, toml
 from masis.settings.fields import Settings
 from masis.settings.names import OTHER_VARIABLES, SPELLINGS, TABLES, TABLES_OF_TABLES, Name, variable_of, written
 from masis.settings.origins import Given, Kind, Loaded, Origin
@@ -29,9 +26,6 @@ from masis.settings.secrecy import may_be_a_key
 
 DEEPEST = 3
 """How deep values lie in tables: providers, the name, the key."""
-
-BETWEEN = "\0"
-"""Parts the names of a path: no variable and no flag can hold it."""
 
 WEIGHTS = ("faithfulness_weight", "relevance_weight", "completeness_weight", "reasoning_weight")
 """Those of the overall score (MASIS-EVAL-WEIGHTS)."""
@@ -46,23 +40,30 @@ VARIABLES = {variable_of(path): path for path in SPELLINGS}
 """Every variable that gives a setting, and the name it stands for."""
 
 
-class Merged(Settings, BaseSettings):
-    """The settings as pydantic-settings reads them, strongest source first."""
+def load(
+    flags: Mapping[str, Any] | None = None,
+    *,
+    models: Mapping[str, str] | None = None,
+    environment: Mapping[str, str] | None = None,
+    file: Path | None = None,
+) -> Loaded:
+    """Return settings from flags over environment over file over defaults.
 
-    model_config = SettingsConfigDict(frozen=True, extra="forbid")
+    ``models`` are those that ``--model`` gave by role. Raises SettingsError naming everything that is wrong, each with
+    its place and the nearest right name or value.
+    """
+    environment = environment_or(environment)
+    file = file or config_file(environment)
+    of_file = TomlFile(file)
+    return _merged((of_file, Variables(environment, of_file), Flags(flags or {}, models or {})), file)
 
-    def __init__(self, sources: tuple[PydanticBaseSettingsSource, ...]) -> None:
-        BaseSettings.__init__(self, _build_sources=(sources, {}))
 
-
-class Source(EnvSettingsSource):
+class Source:
     """What one source gives, and what is wrong with the names in it."""
 
     def __init__(self, kind: Kind) -> None:
-        super().__init__(Merged, case_sensitive=True, env_nested_delimiter=BETWEEN)
         self.kind = kind
         self.given: dict[Name, Given] = {}
-        self.env_vars = self._values = dict[str, Any]()
         self.problems: list[str] = []
         self.warnings: list[str] = []
 
@@ -71,18 +72,12 @@ class Source(EnvSettingsSource):
 
         A whole table is taken key by key; outside of the file it is written as JSON.
         """
-        path = tuple(part.replace(BETWEEN, "") for part in path)
         is_json = self.kind != "file" and path[0] in TABLES_OF_TABLES and len(path) < DEEPEST
         for leaf, value in _leaves(path, _from_json(given.value) if is_json else given.value):
             one = Given(value, given.origin, ".".join(filter(None, (given.name, written(leaf[len(path) :])))))
             other = self.given.setdefault(leaf, one)
-            self._values[BETWEEN.join(leaf)] = other.value
             if other is not one and (other.value != value or type(other.value) is not type(value)):
                 self.problems.append(errors.says_two_things(leaf, other, one))
-
-    def decode_complex_value(self, field_name: str, field: FieldInfo, value: Any) -> Any:
-        """Return a table as it is: what was JSON has been decoded."""
-        return value
 
 
 class TomlFile(Source):
@@ -188,30 +183,42 @@ def _dotted(key: str) -> Name:
     return tuple(path) if tree == 0 else (key,)
 
 
-def merged(sources: tuple[Source, ...], file: Path | None) -> Loaded:
-    """Return the settings that sources give, strongest first. Raises SettingsError naming everything that is wrong."""
+def _merged(sources: tuple[Source, ...], file: Path | None) -> Loaded:
+    """Return the settings that sources give, weakest first. Raises SettingsError naming everything that is wrong."""
     found: dict[Name, Given] = {}
     origins = dict.fromkeys(Settings.model_fields, Origin())
-    for source in reversed(sources):
+    for source in sources:
         for path, given in source.given.items():
             found[path] = given
             origins[path[0]] = origins[written(path)] = given.origin
     wrong = [(given, errors.not_allowed(path, given)) for path, given in found.items() if _of_another_kind(path, given)]
+    settings = None
     try:
-        settings = Merged(sources)
+        settings = Settings.model_validate(_nested(found))
     except ValidationError as error:
         wrong += [errors.wrong_value(each, found) for each in error.errors()]
     else:
         wrong += _together(settings, found)
     problems = []
-    for source in reversed(sources):
+    for source in sources:
         problems += source.problems
         problems += dict.fromkeys(message for given, message in wrong if given.origin.kind == source.kind)
-    if problems:
+    if problems or settings is None:
         more = [f"and {len(problems) - SHOWN} more."] if len(problems) > SHOWN else []
         raise SettingsError("\n".join([*problems[:SHOWN], *more])) from None  # pydantic's own error repeats values
-    warnings = tuple(warning for source in sources for warning in source.warnings)
-    return Loaded(Settings.model_construct(settings.model_fields_set, **dict(settings)), origins, file, warnings)
+    return Loaded(settings, origins, file, tuple(warning for source in sources for warning in source.warnings))
+
+
+def _nested(found: Mapping[Name, Given]) -> dict[str, Any]:
+    """Return the values in the tables that their paths lead into."""
+    tree: dict[str, Any] = {}
+    for *tables, key in sorted(found, key=len):
+        table: Any = tree
+        for name in tables:
+            table = table.setdefault(name, {}) if isinstance(table, dict) else None
+        if isinstance(table, dict):  # else there is a value where this source has a table
+            table[key] = found[*tables, key].value
+    return tree
 
 
 def _of_another_kind(path: Name, given: Given) -> bool:

@@ -15,7 +15,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from masis.schema.base import utc_now
@@ -55,16 +54,14 @@ class Store:
 
     def __init__(self, database: Database) -> None:
         self.database = database
-        self.cases, self.runs, self.decisions = Cases(database), Runs(database), Decisions(database)
-        self.drafts, self.evidence = Drafts(database), EvidenceOfCases(database)
-        self.executions, self.purges, self.retention = Executions(database), Purges(database), Retention(database)
-        self.redactions, self.team = Redactions(database), Team(database)
-        self.measures, self.outcomes = Measures(database), Outcomes(database)
-        self.datasets, self.trust = Datasets(database), TrustReads(database)
+        self.cases, self.evidence, self.inbox = Cases(database), EvidenceOfCases(database), Inbox(database)
+        self.runs, self.executions, self.measures = Runs(database), Executions(database), Measures(database)
+        self.decisions, self.drafts, self.team = Decisions(database), Drafts(database), Team(database)
+        self.outcomes, self.datasets, self.trust = Outcomes(database), Datasets(database), TrustReads(database)
         self.corpora, self.screenings = Corpora(database), Screenings(database)
-        self.screening_log = ScreeningLog(database)
-        self.inbox = Inbox(database)
-        self.acceptances, self.remembered_grades = Acceptances(database), RememberedGrades(database)
+        self.screening_log, self.acceptances = ScreeningLog(database), Acceptances(database)
+        self.remembered_grades, self.retention = RememberedGrades(database), Retention(database)
+        self.purges, self.redactions = Purges(database), Redactions(database)
 
     @classmethod
     def open(
@@ -139,7 +136,5 @@ class Store:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.close()

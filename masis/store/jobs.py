@@ -8,11 +8,13 @@ have; both write the tables ``jobs`` and ``job_parts``, and read the views ``run
 from __future__ import annotations
 
 import contextlib
+import json
 import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from itertools import groupby
+from operator import attrgetter
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -24,7 +26,7 @@ from masis.schema.screening import ScreeningEvent
 from masis.store.core import process_owner
 from masis.store.core.connections import Part
 from masis.store.core.process_owner import Owner
-from masis.store.core.rows import insert
+from masis.store.core.sql import insert
 
 JobKind = Literal["run", "screening"]
 PartKind = Literal["event", "iteration", "step", "round"]
@@ -189,7 +191,7 @@ class StoredJobs(Part, Generic[E, P]):
             "kind": self.kind,
             "id": job_id,
             "state": "running",
-            "owner": (owner or process_owner.this_process()).to_text(),
+            "owner": json.dumps(owner or process_owner.this_process()),
             "started_at": at,
             "seen_at": at,
             **columns,
@@ -212,7 +214,7 @@ class StoredJobs(Part, Generic[E, P]):
             if job["state"] == "finished":
                 raise StoreError(f"{self.kind} {job_id!r} is finished: there is nothing to resume. Start a new one.")
             if job["state"] == "running" and not self._lost(job):
-                holder = Owner.from_text(job["owner"])
+                holder = Owner(*json.loads(job["owner"]))
                 raise StoreError(
                     f"{self.kind} {job_id!r} is under way in process {holder.pid} on {holder.host}. Wait for it, or "
                     "cancel it."
@@ -222,7 +224,7 @@ class StoredJobs(Part, Generic[E, P]):
                 job["seq"],
                 state="running",
                 starts=job["starts"] + 1,
-                owner=process_owner.this_process().to_text(),
+                owner=json.dumps(process_owner.this_process()),
                 seen_at=self._database.now(),
                 ended_at=None,
                 why="",
@@ -239,7 +241,7 @@ class StoredJobs(Part, Generic[E, P]):
         """Store events in one transaction."""
         stored: list[E] = []
         with self._database.transaction(durable=False) as connection:
-            for job_id, of_job in groupby(events, key=_job_of):
+            for job_id, of_job in groupby(events, key=attrgetter(f"{self.kind}_id")):
                 seq = self.row(connection, job_id)["seq"]
                 last = last_part(connection, seq, "event")
                 for event in of_job:
@@ -300,7 +302,7 @@ class StoredJobs(Part, Generic[E, P]):
         connection.execute("UPDATE jobs SET seen_at = ? WHERE seq = ?", [self._database.now(), seq])
 
     def _lost(self, job: sqlite3.Row) -> bool:
-        alive = process_owner.is_alive(Owner.from_text(job["owner"]))
+        alive = process_owner.is_alive(Owner(*json.loads(job["owner"])))
         if alive is not None:
             return not alive
         silence = datetime.fromisoformat(self._database.now()) - datetime.fromisoformat(job["seen_at"])
@@ -311,7 +313,3 @@ class StoredJobs(Part, Generic[E, P]):
         update_job(connection, job["seq"], state="interrupted", ended_at=at, why=why)
         self.on_interrupted(connection, job, at)
         self.on_change(connection, job)
-
-
-def _job_of(event: Event | ScreeningEvent) -> str:
-    return event.run_id if isinstance(event, Event) else event.screening_id

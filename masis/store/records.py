@@ -9,6 +9,7 @@ from pydantic import Field
 from masis.errors import CaseConflict
 from masis.schema.audit import Draft
 from masis.schema.base import Page, Record, Share
+from masis.schema.case import Severity
 from masis.schema.display import OneLine
 from masis.schema.review import CaseState, EntryKind, EntrySource, LogCheck, LogEntry, Standing, Verdict
 from masis.schema.run import Iteration, ReviewTier, StepsDone, TerminationReason
@@ -18,15 +19,21 @@ from masis.schema.wording import counted
 
 RunState = Literal["running", "finished", "interrupted"]
 QueueOrder = Literal["risk", "disagreement", "least_confident", "oldest", "newest", "random"]
-"""``risk``: what must be looked at, then what could not be certified, then the rest, each by the estimated probability
-that the answer is faulty; ``disagreement``: where citation engine, critic and judge disagree most; ``least_confident``:
-lowest confidence in the answer, unscored ones first; ``oldest``, ``newest``: by import; ``random``: drawn with a seed.
-Cases not yet audited come last in the first three."""
+"""``risk``: what must be looked at, then what could not be certified, then the rest, each by the severity of the worst
+issue, then by the estimated probability that the answer is faulty; ``disagreement``: where citation engine, critic and
+judge disagree most; ``least_confident``: lowest confidence in the answer, unscored ones first; ``oldest``, ``newest``:
+by import; ``random``: drawn with a seed. Cases not yet audited come last in the first three."""
 
 PageSize = Annotated[int, Field(ge=1, le=1000)]
 RISK_OF_FITTED = 3.0
 """What a fitted probability is multiplied with in ``risk``: cases with and without one are then on one scale."""
 TIER_RANK: dict[ReviewTier | None, float] = {"must_look": 2.0, "not_certified": 1.0, None: 0.0}
+SEVERITY_RANK: dict[Severity | None, int] = {"critical": 4, "high": 3, "medium": 2, "low": 1, None: 0}
+
+
+def risk_of(tier: ReviewTier | None, severity: Severity | None, likely: float) -> float:
+    """Return what the order ``risk`` goes by: tier, then severity of the worst issue, then probability of fault."""
+    return TIER_RANK[tier] + (SEVERITY_RANK[severity] + likely) / len(SEVERITY_RANK)
 
 
 class CaseFilter(Record):
@@ -72,7 +79,7 @@ class CaseSummary(OneLine, Record):
     """A case in a list. Scores, ``invalid`` and ``uncited`` are about the original answer, by the newest finished run;
     ``revised_quality`` is that of its best revision, None where there is none. ``headline``: in a line what is worst
     about the answer, in words from outside; where there are more issues, a second line counts them by kind.
-    ``fault_probability`` is the estimate that the order ``risk`` goes by.
+    ``severity`` is that of its worst issue; within it the order ``risk`` goes by the estimated ``fault_probability``.
 
     ``version`` changes whenever state, run or decision changes; hand it in with a decision, which is refused if it has.
     """
@@ -101,6 +108,7 @@ class CaseSummary(OneLine, Record):
     updated_at: str
     version: int
     fault_probability: float | None = None
+    severity: Severity | None = None
 
     def __repr__(self) -> str:
         quality = "no quality" if self.quality is None else f"quality {self.quality:.2f}"

@@ -138,18 +138,18 @@ class Comparison(NamedTuple):
     error_floor: float | None
 
 
-def compare(frame: pd.DataFrame, *, accused: str = "must_look", seed: int = 0) -> Comparison:
+def compare(frame: pd.DataFrame, *, accused: str = "must_look") -> Comparison:
     """Compare what the audit found with what people found, over rows whose ``faulty`` is known.
 
     The columns are ``found`` (``accused`` is its value where something is wrong), ``faulty``, ``question``, and where
-    there are any ``flags`` and ``probability``. ``seed`` draws the resamples.
+    there are any ``flags`` and ``probability``.
     """
     frame = frame[frame["faulty"].notna()]
     truth = frame["faulty"].to_numpy(dtype=bool)
     accusing = (frame["found"] == accused).to_numpy()
     questions = codes((frame["cluster"] if "cluster" in frame else frame["question"]).to_numpy())
     cells = accusing.astype(np.int64) * 2 + truth
-    counted = Counted.of_ratings(np.column_stack([accusing, truth]).astype(np.int64), cells, questions, 4, seed=seed)
+    counted = Counted.of(np.column_stack([accusing, truth]).astype(np.int64), cells, questions, 4)
     names = list(dict.fromkeys([*(name for name in FOUND if name in set(frame["found"])), *frame["found"]]))
     predicted = frame["probability"].to_numpy(dtype=float) if "probability" in frame else np.zeros(0)
     calibrated = len(predicted) > 0
@@ -168,7 +168,7 @@ def compare(frame: pd.DataFrame, *, accused: str = "must_look", seed: int = 0) -
         flags=tuple(_flags(frame, truth, questions)),
         curve=tuple(reliability(truth, predicted)) if calibrated else (),
         calibration=calibration_error(truth, predicted) if calibrated else None,
-        error_floor=error_floor(predicted, seed) if calibrated else None,
+        error_floor=error_floor(predicted) if calibrated else None,
     )
 
 
@@ -217,9 +217,9 @@ def items(labelled: Iterable[CaseOutcome]) -> pd.DataFrame:
         if judgement is None or judgement.iteration is None:
             continue
         gold = outcome.case.get("labels")
-        base = {"case_id": str(outcome.case["id"]), "question": str(outcome.case.get("query", ""))}
-        for level, start, end, faulty in _gold_items(gold if isinstance(gold, dict) else {}, outcome):
-            rows += _matched(base, "gold", True, level, start, end, faulty, judgement.iteration)
+        about = {"case_id": str(outcome.case["id"]), "question": str(outcome.case.get("query", ""))}
+        named = _gold_items(gold if isinstance(gold, dict) else {}, outcome)
+        labels = [("gold", True, judgement.iteration, *label) for label in named]
         for each in outcome.judgements:
             decision = each.entry.decision if each.entry else None
             if decision is None or each.iteration is None:
@@ -227,10 +227,12 @@ def items(labelled: Iterable[CaseOutcome]) -> pd.DataFrame:
             for label in decision.labels:
                 truth = _claim_truth({"label": label.label})
                 if label.target in ("claim", "reference") and label.start is not None and truth is not None:
-                    blind = not decision.machine_shown
-                    rows += _matched(
-                        base, "decision", blind, label.target, label.start, label.end or 0, truth, each.iteration
-                    )
+                    place = label.target, label.start, label.end or 0, truth
+                    labels.append(("decision", not decision.machine_shown, each.iteration, *place))
+        for source, blind, iteration, level, start, end, faulty in labels:
+            if found := _found(level, start, end, iteration):
+                verdicts = {"source": source, "blind": blind, "level": level, "found": found, "faulty": faulty}
+                rows.append(about | verdicts)
     names = ["case_id", "question", "source", "blind", "level", "found", "faulty"]
     return pd.DataFrame(rows, columns=names)
 
@@ -250,9 +252,8 @@ def _gold_items(labels: Mapping[str, Any], outcome: CaseOutcome) -> Iterator[tup
             yield "reference", at, at + len(citation["text"]), citation.get("status") in ("invalid", "misattributed")
 
 
-def _matched(
-    base: Mapping[str, Any], source: str, blind: bool, level: str, start: int, end: int, faulty: bool, iteration: Any
-) -> Iterator[dict[str, Any]]:
+def _found(level: str, start: int, end: int, iteration: Any) -> str:
+    """Return the audit's verdict on the claim or reference that shares most with this place; "" where it has none."""
     if level == "claim":
         placed = [(check.verdict, check.claim) for check in iteration.claims if check.claim.start is not None]
     else:
@@ -262,9 +263,8 @@ def _matched(
             for citation in iteration.citation_audit.citations
         ]
     shared = [(min(end, words.end) - max(start, words.start), found) for found, words in placed]
-    best = max(shared, key=lambda each: each[0], default=(0, ""))
-    if best[0] > 0:
-        yield {**base, "source": source, "blind": blind, "level": level, "found": best[1], "faulty": faulty}
+    most, found = max(shared, key=lambda each: each[0], default=(0, ""))
+    return str(found) if most > 0 else ""
 
 
 def _overlap(one: Any, other: Any) -> bool:

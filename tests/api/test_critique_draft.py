@@ -165,14 +165,18 @@ def test_the_error_for_a_wrong_option_of_the_pipeline_names_the_nearest_right_on
 class Silent(scripted.ContentVerifier):
     """Gives no verdict on any claim."""
 
-    def verify(self, claims: Sequence[Claim], evidence: Sequence[Evidence]) -> tuple[ClaimCheck, ...]:
+    def verify(
+        self, claims: Sequence[Claim], evidence: Sequence[Evidence], question: str = ""
+    ) -> tuple[ClaimCheck, ...]:
         return ()
 
 
 class Failing(scripted.ContentVerifier):
     """Can't find the claims."""
 
-    def verify(self, claims: Sequence[Claim], evidence: Sequence[Evidence]) -> tuple[ClaimCheck, ...]:
+    def verify(
+        self, claims: Sequence[Claim], evidence: Sequence[Evidence], question: str = ""
+    ) -> tuple[ClaimCheck, ...]:
         raise ProviderFailed("the provider can't be reached")
 
 

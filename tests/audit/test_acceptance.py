@@ -193,7 +193,7 @@ class ArbitraryVerifier(ContentVerifier):
     def __init__(self, verdicts: list[ClaimVerdict], fails: bool) -> None:
         self.verdicts, self.fails = verdicts, fails
 
-    def verify(self, claims: Any, evidence: Any) -> tuple[ClaimCheck, ...]:
+    def verify(self, claims: Any, evidence: Any, question: str = "") -> tuple[ClaimCheck, ...]:
         if self.fails:
             raise StepError("no reply")
         return tuple(self._check(claim, index) for index, claim in enumerate(claims))

@@ -274,7 +274,9 @@ BARE = f"{RIGHT} {INVENTED}."
 class Undecided(ContentVerifier):
     """Confirms what the evidence says of the bridge, and leaves the rest open."""
 
-    def verify(self, claims: Sequence[Claim], evidence: Sequence[Evidence]) -> tuple[ClaimCheck, ...]:
+    def verify(
+        self, claims: Sequence[Claim], evidence: Sequence[Evidence], question: str = ""
+    ) -> tuple[ClaimCheck, ...]:
         return tuple(
             check if "120 metres" in check.claim.text else check.model_copy(update={"verdict": "unverifiable"})
             for check in super().verify(claims, evidence)

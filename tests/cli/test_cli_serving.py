@@ -31,7 +31,7 @@ def launched(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
     """The demo cases of one field only: auditing all of them takes seconds."""
     one = demo_case_files()[:1]
-    monkeypatch.setattr("masis.services.demo.demo_case_files", lambda: one)
+    monkeypatch.setattr("masis.services.demo_database.demo_case_files", lambda: one)
 
 
 @pytest.mark.slow

@@ -247,13 +247,17 @@ def test_claims_are_left_in_the_middle_where_whoever_asked_has_gone(handlers: To
 def test_ids_are_completed_newest_first_and_only_where_an_id_is_asked_for(handlers: Tools) -> None:
     many = [Case.model_validate({**BRIDGE, "id": f"brief-{number:03}"}) for number in range(150)]
     handlers.workbench.cases.add(ADA, many)
-    found = completed(handlers, "case_id", "brief-")
+
+    def typed(argument: str, begun: str) -> Any:
+        return completed(handlers, argument, begun).completion
+
+    found = typed("case_id", "brief-")
     assert (len(found.values), found.values[0], found.total) == (MOST, "brief-149", 150)
-    assert completed(handlers, "case_id", "bri").total == 151
+    assert typed("case_id", "bri").total == 151
     run = handlers.workbench.audits.audit(ADA, many[0])
-    assert completed(handlers, "run_id", run.id[:4]).values == [run.id]
+    assert typed("run_id", run.id[:4]).values == [run.id]
     for argument, begun in [("draft", "b"), ("case_id", "BRIDGE"), ("case_id", "\ud800"), ("case_id", "%_'\x00")]:
-        assert completed(handlers, argument, begun).total == 0
+        assert typed(argument, begun).total == 0
 
 
 def test_a_prompt_quotes_what_was_given_and_names_tools_that_are_there() -> None:

@@ -31,8 +31,8 @@ from masis.llm.roles.prompting import (
     unforgeable,
     without_fences,
 )
-from masis.llm.roles.quotes import Chunks
 from masis.llm.roles.reviser import ModelReviser
+from masis.llm.roles.verdicts import Chunks
 from masis.llm.roles.verifier import Extractions, ModelVerifier
 from masis.schema.audit import Citation, CitationAudit, Claim, IssueType
 from masis.schema.case import Evidence

@@ -16,9 +16,8 @@ from masis.api.audits import audit_citations
 from masis.audit.claims import Checked
 from masis.errors import BadReply, ContextFull, ProviderFailed, StepError
 from masis.llm.roles.prompting import Prompt
-from masis.llm.roles.quotes import Chunks
 from masis.llm.roles.replies import ListedClaim, Stance
-from masis.llm.roles.verdicts import Judged, with_references
+from masis.llm.roles.verdicts import Chunks, Judged, with_references
 from masis.llm.roles.verifier import LEAST, Extractions, ModelVerifier, located_claims, narrowed
 from masis.schema.audit import Claim, ClaimCheck, ReferenceCheck
 from masis.schema.case import Case, ClaimVerdict, Evidence

@@ -197,7 +197,7 @@ def test_the_unit_behind_a_range_belongs_to_both_ends() -> None:
 @pytest.mark.parametrize("text", ["on 5 May 2021", "on May 5, 2021.", "on 2021-05-05", "on the 5th of May 2021"])
 def test_a_date_is_the_same_however_it_is_written(text: str) -> None:
     fact = only(text, "date")
-    assert fact.value == Day(2021, 5, 5)
+    assert fact.day == Day(2021, 5, 5)
     assert not fact.text.endswith((".", ","))
 
 

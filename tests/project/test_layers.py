@@ -192,7 +192,7 @@ READS = {
     "retention": {"plan"},
     "screening_log": {"check_subjects", "verify"},
     "screenings": {"events", "newest", "progress", "summary"},
-    "team": {"assigned_among", "counted", "in_force", "views"},
+    "team": {"assigned_among", "counted", "history", "in_force", "views"},
 }
 """Reads of the store that need no service: nothing that others decided or the machine found is in them.
 

@@ -93,7 +93,6 @@ CALLS: dict[str, Call] = {
     "backups.make": lambda desk, who: desk.backups.make(who, desk.database.with_name("copy.db")),
     "cases.add": lambda desk, who: desk.cases.add(who, [a_case("new")]),
     "cases.add_one": lambda desk, who: desk.cases.add_one(who, a_case("new")),
-    "cases.add_demo": lambda desk, who: desk.cases.add_demo(who),
     "audits.cancel": lambda desk, who: desk.audits.cancel(who, "run-1"),
     "audits.audit": lambda desk, who: desk.audits.audit(who, desk.store.cases.get("case-1")),
     "audits.store_run": lambda desk, who: desk.audits.store_run(who, made_elsewhere()),

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from masis.api import roles as api_roles
 from masis.cli import main
-from masis.services import HealthItem, Workbench, health
+from masis.services import HealthItem, Workbench, demo_cases, health
 from masis.settings import ROLES, Settings
 from masis.store.core import connections
 from masis.ui.admin.health_reports import look_at
@@ -187,7 +187,7 @@ def test_a_log_that_could_be_altered_is_found(bench: Workbench, guard: str) -> N
 
 @pytest.mark.spec("REQ-CRITIC-COMP-001")
 def test_a_run_that_is_not_in_the_log_of_executions_is_found(bench: Workbench) -> None:
-    bench.cases.add_demo(ADA)
+    bench.cases.add(ADA, demo_cases())
     bench.audits.audit(ADA, next(iter(bench.store.cases.iterate())))
     assert bench.store.check().ok
     bench.store.database.execute("DROP TRIGGER executions_no_delete")
@@ -210,7 +210,7 @@ def test_the_report_for_programs_has_the_documented_keys_and_no_key_of_a_provide
 def test_a_damaged_file_is_a_finding_and_no_crash(tmp_path: Path, share: float) -> None:
     path = tmp_path / "damaged.db"
     with_cases = Workbench.open(path)
-    with_cases.cases.add_demo(ADA)
+    with_cases.cases.add(ADA, demo_cases())
     with_cases.audits.audit(ADA, next(iter(with_cases.store.cases.iterate())))
     with_cases.store.settle()
     with_cases.store.close()

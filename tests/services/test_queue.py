@@ -13,6 +13,7 @@ from pydantic import ValidationError
 
 from masis.audit.acceptance import disagreement, fault_probability
 from masis.schema.actor import Actor
+from masis.schema.case import Severity
 from masis.schema.review import Verdict
 from masis.schema.run import ReviewCode, ReviewReason
 from masis.schema.team import QueuePolicy
@@ -24,6 +25,7 @@ from masis.store.audits.queue import match
 from masis.store.audits.runs import figures
 from masis.views.words import RULE
 from tests.audit.factories import check as a_check
+from tests.audit.factories import issue as an_issue
 from tests.reviewing import ADA, submitted
 from tests.store.factories import a_case, a_decision, a_run, accepted, an_iteration
 
@@ -122,6 +124,20 @@ def test_what_must_be_looked_at_comes_first_then_what_was_not_certified_then_the
     assert risks[-1] >= 0
 
 
+def test_within_what_must_be_looked_at_the_more_severe_issue_comes_before_stronger_signs() -> None:
+    def found(*severities: Severity, claims: int) -> dict[str, Any]:
+        issues = tuple(an_issue(each, source="citations", rule="fabricated_reference") for each in severities)
+        claimed = tuple(a_check("unsupported") for _ in range(claims))
+        iteration = an_iteration(invalid=()).model_copy(update={"issues": issues, "claims": claimed})
+        reasons = (ReviewReason(code="serious_issue", message="Look."),)
+        return figures(a_run(a_case(), iterations=(iteration,)).model_copy(update={"review_reasons": reasons}))
+
+    harms, doubtful, likely = found("low", "critical", claims=0), found("high", claims=1), found("high", claims=9)
+    assert [each["severity"] for each in (harms, doubtful, likely)] == ["critical", "high", "high"]
+    assert harms["likely"] < doubtful["likely"] < likely["likely"]
+    assert harms["risk"] > likely["risk"] > doubtful["risk"]
+
+
 def test_a_row_says_what_a_list_shows(filled: Workbench) -> None:
     (row,) = filled.cases.find(CaseFilter(text="decided")).rows
     run = filled.cases.open("decided").run
@@ -148,6 +164,7 @@ def test_a_row_says_what_a_list_shows(filled: Workbench) -> None:
         "reviewer": "Grace",
         "version": 4,
         "fault_probability": fault_probability(run.iterations[0]),
+        "severity": None,
     }
 
 

@@ -64,16 +64,13 @@ def test_a_run_that_needs_nobody_is_accepted_by_policy_in_the_log(audited: Workb
     assert (view.decision.decision.source, view.decision.decision.reviewer) == ("CODE", POLICY.name)
 
 
-def test_a_run_drawn_for_a_spot_check_goes_to_a_person(audited: Workbench) -> None:
-    run = audited.audits.audit(ADA, CLEAN, settings=Settings(spot_check_share=1))
-    assert run.spot_check
-    assert not run.needs_review
-    assert audited.cases.open("clean").state == "needs_review"
-
-
-def test_a_faulty_answer_waits_for_a_person(audited: Workbench) -> None:
-    audited.audits.audit(ADA, FAULTY)
-    assert audited.cases.open("faulty").state == "needs_review"
+@pytest.mark.parametrize(("case", "share"), [(CLEAN, 1), (FAULTY, 0)])
+def test_a_run_drawn_for_a_spot_check_and_a_faulty_answer_go_to_a_person(
+    audited: Workbench, case: Case, share: int
+) -> None:
+    run = audited.audits.audit(ADA, case, settings=Settings(spot_check_share=share))
+    assert (run.spot_check, run.needs_review) == (case == CLEAN, case == FAULTY)
+    assert audited.cases.open(case.id).state == "needs_review"
 
 
 def test_what_was_audited_with_these_settings_needs_no_audit(audited: Workbench) -> None:
@@ -100,9 +97,9 @@ def test_a_decision_that_lacks_something_says_what(changes: dict[str, Any], lack
 
 def test_the_demo_loads_and_loads_again_without_harm(tmp_path: Path) -> None:
     bench = Workbench.open(tmp_path / "demo.db")
-    first = bench.cases.add_demo(ADA)
+    first = bench.cases.add(ADA, demo_cases())
     assert first.added == len(list(demo_cases())) >= 40
-    assert bench.cases.add_demo(ADA).unchanged == first.added
+    assert bench.cases.add(ADA, demo_cases()).unchanged == first.added
 
 
 # A decision is submitted once, against the case as it was seen, under the actor's name, and removes its draft

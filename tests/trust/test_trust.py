@@ -186,8 +186,9 @@ def test_a_program_decides_in_no_time_and_an_escalation_settles_against_nobody(
         decided(bench, number, mine, extra={"seconds": seconds})
         decided(bench, number, "reject", reviewer="Bo", extra={"seconds": 0.1})
     for number, verdict in enumerate(("reject", "approve", "escalate")):
-        decided(bench, number, verdict, kind="adjudication", reviewer="Cy")
+        decided(bench, number, verdict, kind="adjudication", reviewer="Cy", extra={"seconds": 40.0})
     ada, bo, cy = bench.trust.reviewers(ADA, others=True)
+    assert cy.seconds == 40.0  # an adjudication takes time as a decision does
     assert (ada.seconds, bo.seconds) == (20.0, None)
     assert (ada.agreed.value, ada.agreed.n, ada.differ) == (0.5, 2, ("case-0",))
     assert (cy.reviewer, cy.decisions, cy.adjudications) == ("Cy", 0, 3)
@@ -473,9 +474,9 @@ def test_units_of_one_question_count_for_less() -> None:
     alone, together = share(hit), share(hit, np.repeat(np.arange(60), 5))
     assert alone.value == together.value
     assert together.high - together.low > 1.8 * (alone.high - alone.low)
-    counted_alone = Counted.of(hit.astype(int), np.arange(300), 2)
-    counted_together = Counted.of(hit.astype(int), np.repeat(np.arange(60), 5), 2)
-    mean = [each.estimate(lambda table: table[..., 1] / table.sum(-1)) for each in (counted_alone, counted_together)]
+    ratings = np.column_stack([hit, ~hit]).astype(int)
+    counted = [Counted.of(ratings, ratings[:, 0], each, 2) for each in (np.arange(300), np.repeat(np.arange(60), 5))]
+    mean = [each.estimate(lambda table: table[..., 1] / table.sum(-1)) for each in counted]
     assert mean[1].high - mean[1].low > 1.8 * (mean[0].high - mean[0].low)
 
 

@@ -15,7 +15,7 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from masis.cli import main
-from masis.integrations.mcp.tools import all_tools
+from masis.integrations.mcp.tools import TOOLS
 from masis.integrations.web.app import application
 from masis.schema.actor import PERMISSIONS, ROLES, Actor, Permission
 from masis.services import SIGN_IN_REQUIRED, Workbench, app_root
@@ -75,7 +75,7 @@ def places() -> Iterator[str]:
     assert {name for name, _ in found} == {path.stem for path in (app_root() / "pages").glob("*.py")}
     yield from (f"page {url or name}" for name, url in found)
     yield from (f"masis {name}" for name in main.list_commands(None))  # type: ignore[arg-type]
-    yield from (f"tool {name}" for name in all_tools())
+    yield from (f"tool {name}" for name in TOOLS)
     routes = {"ingest ": application(cast("Any", None), {}).routes, "": [*health_routes()]}
     for prefix, group in routes.items():
         for route in cast("list[Any]", group):

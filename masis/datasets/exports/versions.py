@@ -59,7 +59,7 @@ def freeze(
 
         watcher, file = Watcher(on_case, keep), file_name(name, form, encoding)
         with store.database.reading():  # the end of the log and the cases are of one moment
-            head = store.datasets.log_head()
+            head = store.decisions.head()
             if form == "hf":
                 manifest = write_file(store, Path(folder) / file, form, selection, watcher=watcher).manifest
             else:

@@ -22,18 +22,13 @@ from pydantic import BaseModel, ValidationError
 
 from masis.audit.context import AuditContext
 from masis.audit.output_validation import PydanticValidator, Rescued
-from masis.errors import InvalidRevision, MissingExtra
+from masis.errors import InvalidRevision
+from masis.integrations import require
 from masis.llm.client.json_repair import RepairRefused, VerifiedRepair, verify_repair
 from masis.schema.audit import Revision
 
-try:
-    from baml_py import BamlRuntime
-except ModuleNotFoundError as missing:
-    if missing.name != "baml_py":
-        raise
-    raise MissingExtra(
-        "The output validator 'baml' needs a package that is not installed: pip install '.[baml]'"
-    ) from None
+require("The output validator 'baml' needs a package that is not installed", "baml", "baml_py")
+from baml_py import BamlRuntime
 
 NAME = "baml"
 LONGEST = 100_000

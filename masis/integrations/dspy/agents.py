@@ -47,7 +47,6 @@ from masis.schema.audit import Critique, Issue, IssueType, JudgedBy, Revision
 from masis.schema.base import Unscored
 from masis.schema.calls import ReplyMode
 from masis.schema.case import Case, Evidence, evidence_of
-from masis.schema.run import Event
 from masis.settings import OFFLINE, Settings
 
 R = TypeVar("R", bound=BaseModel)
@@ -463,7 +462,6 @@ class MultiAgentCriticLoop(dspy.Module):
         reasoning_steps: Iterable[str] | None = None,
         max_iterations: int | None = None,
         improvement_threshold: float | None = None,
-        on_event: Callable[[Event], None] | None = None,
         cancelled: Callable[[], bool] = lambda: False,
     ) -> Any:
         """The fields of ``CriticLoopOutput``, and ``run``, the whole audit behind them.
@@ -481,7 +479,7 @@ class MultiAgentCriticLoop(dspy.Module):
         )
         roles, name, digest = self._roles(settings), loop.new_run_id(), case.digest()
         work = loop.audit(case, roles, settings, run_id=name, case_digest=digest, cancelled=cancelled)
-        run = run_to_completion(work, on_event)
+        run = run_to_completion(work)
         return dspy.Prediction(**dict(CriticLoopOutput.model_validate(run, from_attributes=True)), run=run)
 
     async def aforward(self, *arguments: Any, **named: Any) -> Any:

@@ -42,14 +42,11 @@ class Measured(Record):
 
 
 class MadeFrom(Record):
-    """What a program was compiled on: where it came from, what it digests to, how it was split."""
+    """The answers that a program was compiled and measured on: what they digest to, and how many there were."""
 
-    source: str
     digest: str
     train: int
     held_out: int
-    seed: int
-    shuffled: bool = False
 
 
 class Part(Record):
@@ -59,8 +56,30 @@ class Part(Record):
     demos: tuple[dict[str, Any], ...] = ()
 
 
-class Program(Record):
-    """One version of a compiled program.
+class Plan(Record):
+    """What is to be compiled, and how.
+
+    ``accept``: what a reply must be worth to become a demonstration. ``trials``: how many programs MIPROv2 tries, and
+    how many times GEPA may look at all answers. ``teacher``: the model whose replies are shown (bootstrap) or that
+    writes instructions (mipro, gepa); the same model where it is empty. ``source``: where the answers come from.
+    """
+
+    name: str
+    role: Role
+    optimizer: Literal["bootstrap", "mipro", "gepa"]
+    model: str
+    teacher: str = ""
+    most_demonstrations: int = 4
+    accept: float = 0.75
+    trials: int = 6
+    seed: int = 0
+    max_cost: float | None = None
+    source: str = ""
+    shuffled: bool = False
+
+
+class Program(Plan):
+    """One version of a compiled program, and the plan that it was made by.
 
     ``state`` holds instructions and demonstrations by predictor; ``digest`` is SHA-256 over it. ``gain`` is what
     compiling added on the same held-out answers, with its interval; ``improved`` says whether the whole interval lies
@@ -68,12 +87,7 @@ class Program(Record):
     """
 
     format: Literal[1] = 1
-    name: str
     version: int = Field(ge=1)
-    role: Role
-    model: str
-    optimizer: str
-    settings: dict[str, Any]
     data: MadeFrom
     metric: str
     before: Measured
@@ -212,4 +226,4 @@ def listed(at: Path) -> list[Program | InputError]:
 def with_texts_from_before(at: Path, moment: str) -> list[Program]:
     """The programs made before a moment that may hold texts of people's cases: all but those of the demo's."""
     there = (each for each in listed(at) if isinstance(each, Program))
-    return [each for each in there if each.made_at < moment and each.data.source != "demo"]
+    return [each for each in there if each.made_at < moment and each.source != "demo"]

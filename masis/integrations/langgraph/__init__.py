@@ -15,14 +15,9 @@ nothing between two calls, run in sync and in async graphs, and write nothing th
 
 from __future__ import annotations
 
-from masis.errors import MissingExtra
+from masis.integrations import require
 
-try:
-    import langgraph
-except ImportError as error:
-    raise MissingExtra(
-        "The nodes for LangGraph need the package langgraph. Install it: pip install '.[langgraph]'"
-    ) from error
+require("The nodes for LangGraph need a package that is not installed", "langgraph", "langgraph")
 
 from masis.integrations.langgraph.evidence import EvidenceState, evidence_critic_node, evidence_graph
 from masis.integrations.langgraph.nodes import critic_node, evaluator_node, synthesizer_node

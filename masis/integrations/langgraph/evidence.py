@@ -5,7 +5,8 @@ graph.add_node("evidence", evidence_graph([retriever], settings))       # writes
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import operator
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, TypeAlias, TypedDict
 
 from langchain_core.runnables import Runnable
@@ -26,7 +27,6 @@ from masis.observers.observation import ScreeningStart, run_to_completion
 from masis.schema.base import utc_now
 from masis.schema.screening import Abstract, Grade, Ruling
 from masis.screening.critic import evaluate, grader_for
-from masis.screening.grading.grader import Grader
 from masis.screening.handover import evidence_from_kept
 from masis.screening.rounds import queries, ruling
 from masis.screening.rounds.round_loop import new_screening_id, screen
@@ -70,11 +70,6 @@ def with_abstracts(before: Json | None, new: Any) -> Json:
     return {**(before or {}), **abstracts_by_id(new or {})}
 
 
-def by_id(before: Json | None, new: Json | None) -> Json:
-    """Return records by id, the newer in place of the older."""
-    return {**(before or {}), **(new or {})}
-
-
 class EvidenceState(TypedDict, total=False):
     """What the evidence critic reads and writes.
 
@@ -90,17 +85,14 @@ class EvidenceState(TypedDict, total=False):
     trace: Trace
     abstracts: Annotated[Json, with_abstracts]
     retrieved: list[str]
-    grades: Annotated[Json, by_id]
+    grades: Annotated[Json, operator.or_]
     missing: list[str]
     rounds: int
     kept: list[str]
     discarded: list[str]
 
 
-Graders: TypeAlias = Callable[[Settings, RunControl], Grader]
-
-
-def evidence_critic_node(settings: Settings | None = None, graders: Graders = grader_for) -> Runnable[Any, Any]:
+def evidence_critic_node(settings: Settings | None = None) -> Runnable[Any, Any]:
     """Return a node that grades what was retrieved and decides: sufficient, or retrieve more.
 
     It reads ``abstracts``, and ``retrieved`` (where that is missing, all of them vote), grades what has no grade yet,
@@ -109,7 +101,7 @@ def evidence_critic_node(settings: Settings | None = None, graders: Graders = gr
     the graph, for a grader that can't be asked.
     """
     settings = settings or Settings()
-    graders(settings, RunControl())  # says now what is wrong with it
+    grader_for(settings, RunControl())  # says now what is wrong with it
     thresholds = ruling.thresholds_of(settings)
 
     def decide(state: Any, thread: str | None, control: RunControl) -> Json:
@@ -119,7 +111,7 @@ def evidence_critic_node(settings: Settings | None = None, graders: Graders = gr
         graded = {key: Grade.model_validate(each) for key, each in state_entry(state, "grades", {}).items()}
         to_grade = [abstracts[each] for each in state_entry(state, "retrieved", list(abstracts)) if each in abstracts]
         grades, decided = evaluate(
-            question, to_grade, number, grader=graders(settings, control), thresholds=thresholds, previous=graded
+            question, to_grade, number, grader=grader_for(settings, control), thresholds=thresholds, previous=graded
         )
         graded |= {grade.abstract_id: grade for grade in grades}
         missing: dict[str, None] = {}
@@ -145,9 +137,7 @@ def evidence_critic_node(settings: Settings | None = None, graders: Graders = gr
     return node("evidence_critic", decide, settings)
 
 
-def evidence_graph(
-    retrievers: Sequence[Source], settings: Settings | None = None, graders: Graders = grader_for
-) -> Runnable[Any, Any]:
+def evidence_graph(retrievers: Sequence[Source], settings: Settings | None = None) -> Runnable[Any, Any]:
     """Return a node that retrieves until the evidence suffices, or the limit of rounds is reached: a screening.
 
     ``retrievers`` are ours, LangChain's, or functions of a query that give records or documents. It reads
@@ -156,7 +146,7 @@ def evidence_graph(
     reported in ``metrics["warnings"]``.
     """
     settings = settings or Settings()
-    graders(settings, RunControl())
+    grader_for(settings, RunControl())
     sources: list[Retriever] = [each if hasattr(each, "search") else _Asked(each) for each in retrievers]
 
     def search(state: Any, thread: str | None, control: RunControl) -> Json:
@@ -165,7 +155,7 @@ def evidence_graph(
         work = screen(
             question,
             sources,
-            graders(settings, control),
+            grader_for(settings, control),
             settings,
             screening_id=new_screening_id(),
             cancelled=lambda: control.cancellation.cancelled,

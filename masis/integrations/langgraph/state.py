@@ -8,8 +8,8 @@ documents, or objects with ``chunk_id`` and ``text``.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
+import operator
 import time
 from collections.abc import Callable, Iterable, Mapping
 from itertools import count
@@ -54,11 +54,6 @@ def merged_metrics(before: Json | None, new: Json | None) -> Json:
     return merged
 
 
-def appended(before: list[Json] | None, new: list[Json] | None) -> list[Json]:
-    """Return a list with what a node adds to it."""
-    return [*(before or ()), *(new or ())]
-
-
 def replaced_evidence(before: list[Json] | None, new: Iterable[Any] | None) -> list[Json]:
     """Return the evidence last retrieved, as plain mappings whatever a retriever calls its parts."""
     return plain_evidence(new or ())
@@ -66,7 +61,7 @@ def replaced_evidence(before: list[Json] | None, new: Iterable[Any] | None) -> l
 
 EvidenceList = Annotated[list[Json], replaced_evidence]
 Metrics = Annotated[Json, merged_metrics]
-Trace = Annotated[list[Json], appended]
+Trace = Annotated[list[Json], operator.add]
 
 
 class MasisState(TypedDict, total=False):
@@ -224,16 +219,15 @@ def evidence_of(state: Any) -> tuple[Evidence, ...]:
 
 def case_of(state: Any, answer: str, thread: str | None) -> Case:
     """The case of a thread whose first answer was this one: the same content has the same id."""
-    query, evidence = text_of(state, "user_query"), evidence_of(state)
-    chunks = [chunk.model_dump(mode="json") for chunk in evidence]
-    content: Json = {"query": query, "answer": answer, "evidence": chunks, **_screening(state, thread)}
-    try:
-        digest = hashlib.sha256(json.dumps(content, ensure_ascii=False, sort_keys=True).encode()).hexdigest()
-    except UnicodeEncodeError as error:
-        raise InputError("holds half a surrogate pair", cure="Write it without.", field="state") from error
-    metadata = {"made_by": "langgraph"} | ({"thread_id": thread} if thread else {})
-    name = f"{(thread or 'graph')[:_THREAD_SHOWN]}-{digest[:8]}"
-    return _valid(Case, content | {"id": name, "metadata": metadata}, "state")
+    content: Json = {
+        "id": "graph",
+        "query": text_of(state, "user_query"),
+        "answer": answer,
+        "evidence": evidence_of(state),
+        "metadata": {"made_by": "langgraph"} | ({"thread_id": thread} if thread else {}),
+    }
+    case = _valid(Case, content | _screening(state, thread), "state")
+    return case.model_copy(update={"id": f"{(thread or 'graph')[:_THREAD_SHOWN]}-{case.digest()[:8]}"})
 
 
 def _screening(state: Any, thread: str | None) -> Json:

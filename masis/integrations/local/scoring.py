@@ -7,19 +7,19 @@ No code of a model's repository runs, and pickled weights are not read.
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import inspect
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from tokenizers import Tokenizer
 
-from masis.errors import MissingExtra, SettingsError, StepError
+from masis.errors import SettingsError, StepError
+from masis.integrations import require
 from masis.integrations.local.label_mapping import HHEM_TYPE, MINICHECK_T5_WORDS, Labels, labels_of
 from masis.integrations.local.model_files import ModelFolder, digest_of, digest_of_file, find, recorded
 from masis.schema.run import LocalModel
@@ -145,9 +145,8 @@ def _loaded(name: str, digests: tuple[str, ...], threads: int) -> LocalScorer:
 def check(text: str) -> Labels:
     """Read what a model is, without loading its weights. Raises as ``load`` does."""
     found = find(text)
-    # found, not imported: PyTorch takes seconds and much memory
-    if found.format != "onnx" and not all(map(importlib.util.find_spec, ("torch", "transformers"))):
-        raise MissingExtra(_NEEDS_EXTRA)
+    if found.format != "onnx":
+        _require_torch()  # found, not imported: it takes seconds and much memory
     return labels_of(found.config, found.name, str(found.folder / "config.json"))
 
 
@@ -330,17 +329,15 @@ def _hhem(found: ModelFolder, transformers: Any) -> Any:
     return model
 
 
-_NEEDS_EXTRA = (
-    "Models in safetensors files need packages that are not installed (torch, transformers): pip install '.[local]'. A "
-    "model exported to ONNX needs neither."
+_require_torch = partial(
+    require,
+    "Models in safetensors files need packages that are not installed (a model exported to ONNX needs neither)",
+    *("local", "torch", "transformers"),
 )
 
 
 def _transformers() -> Any:
-    try:
-        importlib.import_module("torch")  # transformers imports without it and fails later, in other words
-        transformers: Any = importlib.import_module("transformers")
-    except ModuleNotFoundError:
-        raise MissingExtra(_NEEDS_EXTRA) from None
+    _require_torch()  # transformers imports without PyTorch and fails later, in other words
+    transformers: Any = importlib.import_module("transformers")
     transformers.utils.logging.disable_progress_bar()  # a bar of its own amid our lines
     return transformers

@@ -173,16 +173,18 @@ def used(sources: Sequence[Any]) -> tuple[UsedSource, ...]:
     return tuple(UsedSource(evidence_id=name, source_id=stored.get(name)) for name in names)
 
 
-def of_run(run: Run, *, whole: bool = False, reused: bool | None = None) -> RunReport:
-    """Return the report on a finished run."""
-    best = run.best_iteration
-    found = _issues(run.original) if run.original else ()
-    revised = _issues(run.revised) if run.revised else ()
-    own = {
-        "run_id": run.id,
-        "state": "finished",
-        "uri": uri("run", run.id),
-        "best_iteration": best.iteration_number if best else None,
+def of_run(run: Run | RunProgress, *, whole: bool = False, reused: bool | None = None) -> RunReport:
+    """Return the report on a run; on one under way or interrupted, as far as it has come."""
+    given = {name: getattr(run, name) for name in RunReport.model_fields if hasattr(run, name)}
+    if isinstance(run, Run):
+        best, answers = run.best_iteration, (run.original, run.revised)
+        number = best.iteration_number if best else None
+        given |= {"run_id": run.id, "state": "finished", "best_iteration": number}
+    else:
+        answers = (run.iterations[-1] if run.iterations else None, None)
+    found, revised = (_issues(each) if each else () for each in answers)
+    made = {
+        "uri": uri("run", given["run_id"]),
         "iterations": tuple(map(_iteration, run.iterations)),
         "issues": found[:MOST_ISSUES],
         "revised_issues": revised[:MOST_ISSUES],
@@ -190,22 +192,7 @@ def of_run(run: Run, *, whole: bool = False, reused: bool | None = None) -> RunR
         "reused": reused,
         "run": run.model_dump(mode="json") if whole else None,
     }
-    return RunReport(**(_shared(run) | own))
-
-
-def of_progress(progress: RunProgress, *, whole: bool = False) -> RunReport:
-    """Return the report on a run under way or interrupted, as far as it has come."""
-    own = {
-        "uri": uri("run", progress.run_id),
-        "iterations": tuple(map(_iteration, progress.iterations)),
-        "issues": _issues(progress.iterations[-1])[:MOST_ISSUES] if progress.iterations else (),
-        "run": progress.model_dump(mode="json") if whole else None,
-    }
-    return RunReport(**(_shared(progress) | own))
-
-
-def _shared(run: Run | RunProgress) -> dict[str, Any]:
-    return {name: getattr(run, name) for name in RunReport.model_fields if hasattr(run, name)}
+    return RunReport(**(given | made))
 
 
 def _iteration(iteration: Iteration) -> IterationReport:

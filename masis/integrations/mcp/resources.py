@@ -13,12 +13,12 @@ from typing import Any, Literal
 from urllib.parse import unquote, urlsplit
 
 from mcp import types as wire
-from pydantic import Field, create_model
+from pydantic import BaseModel, Field, create_model
 
 from masis.errors import InputError
 from masis.integrations.mcp.quoting import named, quoted_json, visible
-from masis.integrations.mcp.reports import uri
-from masis.integrations.mcp.tools import Text, Tools, Watch, cursor_of, page_of, read_arguments
+from masis.integrations.mcp.reports import CaseReport, uri
+from masis.integrations.mcp.tools import Text, Tools, cursor_of, page_of, read_arguments
 from masis.schema.run import Run
 from masis.services.records import CaseFilter
 
@@ -28,9 +28,17 @@ PAGE = 50
 MOST = 100
 """Values that the protocol takes in one completion."""
 
-TEMPLATES = (
-    ("masis://run/{run_id}", "run", "A run with all its records, as masis audit --out writes it."),
-    ("masis://case/{case_id}", "case", "A case with where it stands and its runs; ids are percent-encoded."),
+_TEMPLATES = {
+    "run": "A run with all its records, as masis audit --out writes it.",
+    "case": "A case with where it stands and its runs; ids are percent-encoded.",
+}
+TEMPLATES = wire.ListResourceTemplatesResult(
+    resource_templates=[
+        wire.ResourceTemplate(
+            uri_template=f"masis://{kind}/{{{kind}_id}}", name=kind, description=words, mime_type=JSON
+        )
+        for kind, words in _TEMPLATES.items()
+    ]
 )
 
 
@@ -51,17 +59,16 @@ def listed(tools: Tools, cursor: str | None) -> wire.ListResourcesResult:
     return wire.ListResourcesResult(resources=resources, next_cursor=following)
 
 
-def read(tools: Tools, given: str) -> str:
-    """Return the JSON of a resource. Raises InputError for an address that names nothing, with near ones."""
+def read(tools: Tools, given: str) -> wire.ReadResourceResult:
+    """Return a resource, in JSON. Raises InputError for an address that names nothing, with near ones."""
     address = urlsplit(given)
-    identifier = unquote(address.path.removeprefix("/"))
-    if address.scheme == "masis" and identifier and not (address.query or address.fragment):
-        if address.netloc == "run":
-            found = tools.run(identifier)
-            whole: dict[str, Any] = found.model_dump(mode="json")
-            return quoted_json(whole if isinstance(found, Run) else {"finished": False, **whole})
-        if address.netloc == "case":
-            return quoted_json(tools.get_case(Watch(), identifier).model_dump(mode="json"))
+    identifier, alone = unquote(address.path.removeprefix("/")), not (address.query or address.fragment)
+    if address.scheme == "masis" and address.netloc in _TEMPLATES and identifier and alone:
+        found: BaseModel = tools.run(identifier) if address.netloc == "run" else tools.get_case(identifier)
+        whole = ({} if isinstance(found, Run | CaseReport) else {"finished": False}) | found.model_dump(mode="json")
+        return wire.ReadResourceResult(
+            contents=[wire.TextResourceContents(uri=given, text=quoted_json(whole), mime_type=JSON)]
+        )
     raise InputError(
         f"there is no resource '{visible(given)}'",
         cure="There are masis://run/RUN_ID and masis://case/CASE_ID, with ids percent-encoded.",
@@ -69,13 +76,13 @@ def read(tools: Tools, given: str) -> str:
     )
 
 
-def completed(tools: Tools, argument: str, beginning: str) -> wire.Completion:
+def completed(tools: Tools, argument: str, beginning: str) -> wire.CompleteResult:
     """Return the ids that begin so, newest first; none for an argument that takes no id."""
     kinds: dict[str, Literal["cases", "runs"]] = {"case_id": "cases", "run_id": "runs"}
-    if argument not in kinds or any("\ud800" <= char <= "\udfff" for char in beginning):  # half a character
-        return wire.Completion(values=[], total=0, has_more=False)
-    found = tools.workbench.store.evidence.ids_beginning(kinds[argument], beginning, MOST)
-    return wire.Completion(values=list(found.ids), total=found.total, has_more=found.total > len(found.ids))
+    ids, total = tuple[str, ...](), 0
+    if argument in kinds and not any("\ud800" <= char <= "\udfff" for char in beginning):  # half a character
+        ids, total = tools.workbench.store.evidence.ids_beginning(kinds[argument], beginning, MOST)
+    return wire.CompleteResult(completion=wire.Completion(values=list(ids), total=total, has_more=total > len(ids)))
 
 
 class Prompt(wire.Prompt):

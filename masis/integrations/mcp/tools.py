@@ -47,7 +47,7 @@ from masis.schema.review import CaseState
 from masis.schema.run import Event, ReviewTier, Run
 from masis.schema.storable import refuse_unstorable
 from masis.services import Actor, Workbench
-from masis.services.records import CaseFilter, QueueOrder
+from masis.services.records import CaseFilter, QueueOrder, RunProgress
 from masis.settings import Settings
 
 MOST_CLAIM = 5_000
@@ -177,7 +177,7 @@ def read_arguments(model: type[BaseModel], given: Mapping[str, Any]) -> BaseMode
     except PydanticCustomError as error:
         wrong.append(f"{error.message()}.")
     except ValidationError as error:
-        wrong += [visible(str(each), 300) for each in explain_all(error, given)]
+        wrong += [visible(str(each), 300) for each in explain_all(error)]
     if not wrong:
         return read
     more = f"{len(wrong) - _WRONG_NAMED} more are wrong. " if len(wrong) > _WRONG_NAMED else ""
@@ -256,7 +256,8 @@ class Tool(NamedTuple):
 
     def call(self, tools: Tools, arguments: dict[str, Any], watch: Watch) -> dict[str, Any]:
         """Return the structured result, as ``output_schema`` describes it."""
-        found: BaseModel = getattr(tools, self.name)(watch, **arguments)
+        followed = {"watch": watch} if self.audits else {}
+        found: BaseModel = getattr(tools, self.name)(**followed, **arguments)
         if not isinstance(found, CritiqueResult):
             return found.model_dump(mode="json", by_alias=True)
         whole = found.model_dump(mode="json", by_alias=True, exclude_none=True)  # the spec leaves out what is not there
@@ -320,7 +321,6 @@ class Tools:
     @tool("Check the citations of an answer")
     def audit_citations(
         self,
-        watch: Watch,
         answer: Annotated[
             Text, Field(description="The answer whose citations are checked, with its markers such as [1]")
         ],
@@ -393,7 +393,6 @@ class Tools:
     @tool("Read a run")
     def get_run(
         self,
-        watch: Watch,
         run_id: Annotated[Identifier, Field(description="Id of a run, as run_audit and list_queue give it")],
         detail: Annotated[
             Literal["issues", "whole"],
@@ -403,10 +402,8 @@ class Tools:
         """What an audit found: scores, issues, iterations, and whether a person must look and why. Also of a run that
         is under way or was interrupted, as far as it has come.
         """
-        whole, found = detail == "whole", self.run(run_id)
-        made = reports.of_run if isinstance(found, Run) else reports.of_progress
-        report = made(found, whole=whole)
-        if whole and len(json.dumps(report.run, ensure_ascii=False)) > MOST_REPORTED:
+        report = reports.of_run(self.run(run_id), whole=detail == "whole")
+        if report.run is not None and len(json.dumps(report.run, ensure_ascii=False)) > MOST_REPORTED:
             raise InputError(
                 f"is whole for this run more than {MOST_REPORTED:,} characters",
                 cure=f"Ask for issues, or read the resource {report.uri}.",
@@ -417,7 +414,6 @@ class Tools:
     @tool("Read a case")
     def get_case(
         self,
-        watch: Watch,
         case_id: Annotated[Identifier, Field(description="Id of a case, as list_queue and search_evidence give it")],
     ) -> reports.CaseReport:
         """A stored case: question, answer, evidence, state, runs."""
@@ -436,7 +432,6 @@ class Tools:
     @tool("List the review queue")
     def list_queue(
         self,
-        watch: Watch,
         text: Annotated[
             Annotated[StrictStr, _at_most(2_000, "characters")],
             Field(description="Words in id, question, answer or evidence, all of them"),
@@ -481,7 +476,6 @@ class Tools:
     @tool("Search stored evidence")
     def search_evidence(
         self,
-        watch: Watch,
         text: Annotated[Query, Field(description="Words that the evidence of a case holds, all of them")],
         limit: Annotated[Limit, Field(description="Cases on a page")] = 10,
         cursor: Cursor = None,
@@ -500,7 +494,7 @@ class Tools:
 
     # what several tools do
 
-    def run(self, run_id: str) -> Any:
+    def run(self, run_id: str) -> Run | RunProgress:
         """Return a finished run, or the progress of another one. Raises InputError naming near ids."""
         try:
             progress = self.workbench.runs.progress(run_id)
@@ -518,10 +512,7 @@ class Tools:
             return self._case(case_id)
         if case_id is not None or inline is None:
             raise InputError("give either caseId or case", cure="", field="arguments")
-        case = case_of(
-            {name: getattr(inline, name) for name in InlineCase.model_fields if name in inline.model_fields_set}
-            | (inline.model_extra or {})
-        )
+        case = case_of(inline.model_dump(exclude_unset=True))
         if inline.id is None:
             case = case.model_copy(update={"id": f"mcp-{case.digest()[:16]}"})
         self.workbench.cases.add_one(ACTOR, case)

@@ -5,7 +5,6 @@ A worker audits the rows of a chunk, with roles and connections that stay warm, 
 
 from __future__ import annotations
 
-import importlib.util
 import logging
 import math
 import os
@@ -23,8 +22,8 @@ from masis.api.audits import run_audit
 from masis.api.roles import calls_at_once, estimate, uses_models, with_concurrency
 from masis.datasets.lake import Origin, audited_row, failed_row
 from masis.datasets.mapping.profile import Profile
-from masis.errors import InputError, MasisError, MissingExtra
-from masis.integrations import telemetry
+from masis.errors import InputError, MasisError
+from masis.integrations import require, telemetry
 from masis.integrations.ray import inputs, shards
 from masis.integrations.ray.inputs import Chunk, Part, cases_of
 from masis.integrations.ray.ledger import Ledger, Spent, Totals
@@ -70,11 +69,9 @@ class RayAudit(NamedTuple):
 
 
 class Report(NamedTuple):
-    """What a try of the job came to: ``total`` and ``before`` in bytes of the input; complete or not."""
+    """What a try of the job came to, and whether the output is complete."""
 
     totals: Totals
-    total: int
-    before: int
     complete: bool
 
 
@@ -89,30 +86,30 @@ def audit_on_ray(
 ) -> Report:
     """Audit what is not audited yet, and return what was done.
 
-    Args:
-        job: What to audit.
-        watch: Is shown the progress; the audits under way are finished once it returns True.
-        failed: Is given the message of each case that was set aside, up to a limit.
-
-    Raises:
-        MissingExtra: Ray is not installed.
-        InputError: The input can't be read, or the output folder holds something else, or is being written.
-        MasisError: Ray ended the job; given again, it goes on.
-
+    The audits under way are finished once ``watch`` returns True; ``failed`` is given the message of each case that was
+    set aside, up to a limit. Raises MissingExtra where Ray is not installed, InputError where the input can't be read
+    or the output folder holds something else or is being written, and MasisError where Ray ended the job: given again,
+    it goes on.
     """
-    if importlib.util.find_spec("ray") is None:
-        raise MissingExtra("--engine ray needs the package Ray: pip install '.[ray]' (or 'masis-workbench[ray]').")
+    require("--engine ray needs the package Ray", "ray", "ray")
     parts = inputs.parts_of(job.place)
     lake = shards.Lake(job.out)
-    profile = job.profile.name if job.profile else None
-    lake.prepare(shards.made_of(parts, job.settings.of_audit(), profile, job.chunk))
+    lake.prepare(
+        {
+            "version": 1,
+            "parts": {part.name: part.size for part in parts},
+            "settings": job.settings.of_audit(),
+            "profile": job.profile.name if job.profile else None,
+            "chunk": job.chunk,
+        }
+    )
     found = lake.done()
     done = {part.name: found.get(part.name, shards.Done({}, False)) for part in parts}
     left = [part for part in parts if not done[part.name].whole]
     total = sum(part.size for part in parts)
     before = sum(part.size if part not in left else sum(done[part.name].chunks.values()) for part in parts)
     if not left:
-        return Report(Totals(), total, before, True)
+        return Report(Totals(), True)
     with lake.held(), _cluster(job) as (ray, cores):
         ledger = _ledger(ray, job)
         try:
@@ -126,7 +123,7 @@ def audit_on_ray(
             raise MasisError(f"Ray ended the job: {reason}. The same command goes on from here.") from error
         finally:
             ray.kill(ledger)
-    return Report(totals, total, before, complete)
+    return Report(totals, complete)
 
 
 def _run(job: RayAudit, left: list[Part], done: dict[str, tuple[int, ...]], cores: int, ledger: Any) -> bool:

@@ -24,7 +24,6 @@ class Totals(NamedTuple):
     failed: int = 0
     incomplete: int = 0
     size: int = 0
-    shards: int = 0
     calls: int = 0
     tokens: int = 0
     cost_usd: float = 0.0
@@ -102,7 +101,7 @@ class Ledger:
 
     def complete(self, shard: str, size: int) -> None:
         """Note that a shard is complete, and how many bytes of the input that was."""
-        self._counts.update(_counted(self._ended[shard]), size=size, shards=1)
+        self._counts.update(_counted(self._ended[shard]), size=size)
         for held in (self._under_way, self._tries, self._ended):
             held.pop(shard, None)
 

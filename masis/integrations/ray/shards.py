@@ -18,7 +18,7 @@ from uuid import uuid4
 
 from masis.datasets.lake import OUTCOMES, filesystem_of, write_file
 from masis.errors import InputError
-from masis.integrations.ray.inputs import Chunk, Part
+from masis.integrations.ray.inputs import Chunk
 
 STATE = "_masis"
 ABOUT, DONE = f"{STATE}/audit.json", f"{STATE}/done"
@@ -147,14 +147,3 @@ class Lake:
         from pyarrow import fs
 
         return list(self._files.get_file_info(fs.FileSelector(folder, recursive=recursive, allow_not_found=True)))
-
-
-def made_of(parts: Iterable[Part], settings: Mapping[str, Any], profile: str | None, chunk: int) -> dict[str, Any]:
-    """Return what a folder is made of, as ``audit.json`` records it: parts with their sizes, settings, format."""
-    return {
-        "version": 1,
-        "parts": {part.name: part.size for part in parts},
-        "settings": dict(settings),
-        "profile": profile,
-        "chunk": chunk,
-    }

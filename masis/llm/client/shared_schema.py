@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import contextlib
 from functools import cache
-from typing import TypeVar
+from typing import TypeVar, get_args
 
 from pydantic import BaseModel, create_model
 
@@ -47,12 +47,7 @@ class CommonReply(Reply):
 
 
 _FIELD: dict[type[BaseModel], str] = {
-    CheckedClaimsReply: "claims",
-    VerdictsReply: "claims_verify",
-    CompletenessReply: "completeness",
-    CritiqueReply: "critic",
-    EvaluationReply: "evaluator",
-    RevisionReply: "reviser",
+    get_args(field.annotation)[0]: name for name, field in CommonReply.model_fields.items()
 }
 
 

@@ -133,7 +133,6 @@ class Provider(Protocol):
 
     def answer(self, call: Call) -> Reply:
         """One try. Raises TryFailed."""
-        ...
 
 
 async def body_of(chunks: AsyncIterable[bytes]) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from abc import ABC, abstractmethod
+from contextlib import suppress
 from types import ModuleType
 from typing import Any, Literal, NamedTuple
 
@@ -83,7 +84,10 @@ class SdkProvider(ABC):
     def answer(self, call: Call) -> Reply:
         """Make one try. Raises TryFailed."""
         body = awaited(self._body(call))
-        said = self._said(_parsed(body), call)
+        parsed = None
+        with suppress(ValueError, RecursionError):
+            parsed = json.loads(body)
+        said = self._said(parsed, call)
         if said is None:
             raw = body[:RAW_MOST].decode("utf-8", "replace")
             raise TryFailed("malformed", f"the server's reply is no {self.reply_name}", raw=raw)
@@ -144,11 +148,3 @@ def _failure(said: Said, text: str, limit: int) -> tuple[Trouble, str] | None:
                 f"{tokens.completion:,} of the {limit:,} that the reply may take. {LARGER_CONTEXT}"
             )
     return None if text.strip() else ("empty", "the reply is empty")
-
-
-def _parsed(body: bytes) -> Any:
-    """Return the JSON value of a body; None where it is none."""
-    try:
-        return json.loads(body)
-    except (ValueError, RecursionError):
-        return None

@@ -14,8 +14,8 @@ from masis.audit.critique import CritiqueJudgement, Objection
 from masis.audit.quotes import located
 from masis.errors import BadReply, CriticFailed, InvalidCritique, StepError
 from masis.llm.roles.prompting import Asker, Prompt, answer, compose, load, question_and_evidence, rows
-from masis.llm.roles.quotes import Chunks
 from masis.llm.roles.replies import CritiqueReply, RaisedIssue
+from masis.llm.roles.verdicts import Chunks
 from masis.schema.audit import IssueType, JudgedBy
 from masis.schema.base import Unscored
 

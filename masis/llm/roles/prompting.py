@@ -82,16 +82,13 @@ class Asker(Protocol):
     @property
     def name(self) -> str:
         """The model string of the settings, ``openai:gpt-4o``."""
-        ...
 
     @property
     def control(self) -> RunControl:
         """The run's limits; its ``fence`` is the mark of all fences."""
-        ...
 
     def ask(self, prompt: Prompt, shape: type[R], *, max_tokens: int, temperature: float | None = None) -> R:
         """The reply as a record. Raises ProviderFailed (API, deadline, stop) or BadReply (no such record came)."""
-        ...
 
 
 class PromptFile(NamedTuple):
@@ -128,11 +125,10 @@ def _read(name: str) -> tuple[str, str]:
     found = _VERSION.match(text)
     if found is None:
         raise ValueError(f"prompts/{name}.md does not open with a line 'version: N' and an empty one")
-    return found.group(1), _INCLUDE.sub(lambda include: _part(include[1]), text[found.end() :])
-
-
-def _part(name: str) -> str:
-    return (FOLDER / "parts" / f"{name}.md").read_text(encoding="utf-8").strip()
+    parts = FOLDER / "parts"
+    return found.group(1), _INCLUDE.sub(
+        lambda include: (parts / f"{include[1]}.md").read_text(encoding="utf-8").strip(), text[found.end() :]
+    )
 
 
 def compose(
@@ -203,11 +199,8 @@ def _origin(chunk: Evidence) -> dict[str, Any]:
     """What a reader must know of a chunk to understand it: who speaks, of what, when; nothing of how it was found."""
     known = chunk.model_extra or {}
     origin = {name: known[name] for name in ORIGIN if isinstance(known.get(name), str | int) and known[name] != ""}
-    return {
-        "id": chunk.id,
-        "source": chunk.source,
-        **{name: str(value)[:ORIGIN_MOST] for name, value in origin.items()},
-    }
+    cut = {name: str(value)[:ORIGIN_MOST] for name, value in origin.items()}
+    return {"id": chunk.id, "source": chunk.source, **cut}
 
 
 def question_and_evidence(query: str, evidence: Iterable[Evidence]) -> tuple[Section, ...]:

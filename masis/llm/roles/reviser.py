@@ -6,7 +6,7 @@ out of the record, and the loop audits the revised answer from the start (REQ-CR
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -92,11 +92,12 @@ def _by_place_and_cause(issues: Sequence[Issue]) -> list[list[Issue]]:
     """The issues in groups: citations, claims and critic often find the same fault in the same words."""
     groups: list[list[Issue]] = []
     for issue in issues:
-        alike = next((group for group in groups if any(_same(issue, other) for other in group)), None)
-        if alike is None:
-            groups.append([issue])
+        for group in groups:
+            if any(_same(issue, other) for other in group):
+                group.append(issue)
+                break
         else:
-            alike.append(issue)
+            groups.append([issue])
     return groups
 
 
@@ -114,17 +115,15 @@ def _row(group: Sequence[Issue], claims: Sequence[ClaimCheck]) -> dict[str, Any]
     row: dict[str, Any] = {
         "ids": [issue.id for issue in group],
         "severity": first.severity,
-        "types": list(dict.fromkeys(issue.type for issue in group)),
-        "descriptions": list(dict.fromkeys(issue.description for issue in group)),
-        "reasons": list(dict.fromkeys(issue.reason for issue in group if issue.reason)),
+        "types": _each_once(issue.type for issue in group),
+        "descriptions": _each_once(issue.description for issue in group),
+        "reasons": _each_once(issue.reason for issue in group if issue.reason),
         # A claim's own suggestion is made from words that were matched, not understood: the words go instead.
-        "suggestions": list(
-            dict.fromkeys(
-                issue.suggestion for issue in group if issue.suggestion and issue.rule != "contradicted_claim"
-            )
+        "suggestions": _each_once(
+            issue.suggestion for issue in group if issue.suggestion and issue.rule != "contradicted_claim"
         ),
         "quote": first.quote,
-        "evidence_ids": list(dict.fromkeys(name for issue in group for name in issue.evidence_ids)),
+        "evidence_ids": _each_once(name for issue in group for name in issue.evidence_ids),
     }
     denied = [
         conflict
@@ -137,6 +136,10 @@ def _row(group: Sequence[Issue], claims: Sequence[ClaimCheck]) -> dict[str, Any]
     if denied:
         row |= {"answer_words": denied[0].claim_text, "evidence_words": denied[0].evidence_text}
     return row
+
+
+def _each_once(texts: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(texts))
 
 
 def revision(reply: RevisionReply, context: AuditContext, issues: Sequence[Issue], judged_by: JudgedBy) -> Revision:

@@ -10,17 +10,18 @@ from __future__ import annotations
 import logging
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, get_args
 
-from masis.audit.quotes import located
+from masis.audit.citations.resolution import index_of
+from masis.audit.quotes import located, located_parts
 from masis.audit.scores import normalised
 from masis.errors import StepError
-from masis.llm.roles.quotes import Chunks
+from masis.llm.roles.prompting import rearmed
 from masis.llm.roles.replies import Passage, Stance, Verdict
 from masis.schema.audit import Claim, ClaimCheck, Contradiction, Quote, ReferenceCheck, ReferenceFinding
 from masis.schema.base import Unscored
-from masis.schema.case import ClaimVerdict
+from masis.schema.case import ClaimVerdict, Evidence
 
 log = logging.getLogger(__name__)
 
@@ -33,6 +34,41 @@ _NONE = Unscored(reason="the verifier gave no verdict on this claim", code=StepE
 _SCORE: dict[Stance, float] = {"supports": 1.0, "partly": 0.5, "contradicts": 1.0}
 _STANCES: dict[str, Stance] = {word: word for word in get_args(Stance)}
 _VERDICTS: dict[str, ClaimVerdict] = {word: word for word in get_args(ClaimVerdict) if word != "unscored"}
+
+
+_BRACKETS = "[](){}【】<>\"'`“”‘’ \t\n"
+
+
+class Chunks:
+    """The evidence of a case, by what a model calls it: an id that names none, and words that none has, don't count."""
+
+    def __init__(self, evidence: Sequence[Evidence]) -> None:
+        self.texts = {chunk.id: chunk.text for chunk in evidence}
+        self.sources = {chunk.id: chunk.source or "" for chunk in evidence}
+        self._index = index_of(tuple(chunk.id for chunk in evidence), tuple(chunk.source for chunk in evidence))
+
+    @property
+    def readable(self) -> bool:
+        """Whether any chunk has text."""
+        return any(text.strip() for text in self.texts.values())
+
+    def id_of(self, name: str) -> str | None:
+        """The id that a model means: to the letter, in brackets, in other case, by its number; None for no chunk."""
+        name = rearmed(name)
+        found = self._index.resolve(name).evidence_id
+        return found or self._index.resolve(name.strip(_BRACKETS)).evidence_id
+
+    def ids_of(self, names: Iterable[str]) -> tuple[str, ...]:
+        """The ids that these names mean, each once, without those that mean none."""
+        return tuple(dict.fromkeys(found for name in names if (found := self.id_of(name)) is not None))
+
+    def quotes(self, evidence_id: str, words: str, score: float) -> tuple[Quote, ...]:
+        """Where the chunk says these words, a record for each part of a quote with dots; empty where it does not."""
+        text = self.texts[evidence_id]
+        return tuple(
+            Quote(evidence_id=evidence_id, start=start, end=end, text=text[start:end], score=score)
+            for start, end in located_parts(words, text)
+        )
 
 
 class Judged(NamedTuple):

@@ -41,7 +41,6 @@ from masis.llm.roles.prompting import (
     question_and_evidence,
     rows,
 )
-from masis.llm.roles.quotes import Chunks
 from masis.llm.roles.replies import (
     CheckedClaimsReply,
     ClaimsReply,
@@ -50,7 +49,16 @@ from masis.llm.roles.replies import (
     ListedClaim,
     VerdictsReply,
 )
-from masis.llm.roles.verdicts import Judged, failed, judged, number_of, of_passages, unverifiable, with_references
+from masis.llm.roles.verdicts import (
+    Chunks,
+    Judged,
+    failed,
+    judged,
+    number_of,
+    of_passages,
+    unverifiable,
+    with_references,
+)
 from masis.schema.audit import CitationAudit, Claim, ClaimCheck, JudgedBy, MissingPoint, Sentence
 from masis.schema.base import Unscored
 from masis.schema.case import Evidence

@@ -333,9 +333,9 @@ def _without_bullet(text: str) -> str:
 
 def _shortened(text: str) -> Iterator[tuple[str, ...]]:
     """Yield the words of a sentence of the evidence without its leading connective, and without its asides."""
-    lead = _CONNECTIVE.match(text) or _DRAWN.match(text)
-    rest = text[lead.end() :] if lead else text
-    if lead:
+    rest = text
+    if lead := _CONNECTIVE.match(text) or _DRAWN.match(text):
+        rest = text[lead.end() :]
         yield words_of(rest)
     bare = _ASIDE.sub(_kept_aside, rest)
     if bare != rest:
@@ -344,14 +344,11 @@ def _shortened(text: str) -> Iterator[tuple[str, ...]]:
 
 def _kept_aside(match: re.Match[str]) -> str:
     """Return nothing for an aside that can go: an abbreviation must be of the words before it."""
-    short = match["short"]
-    if short is None:
+    if match["short"] is None:
         return ""
-    letters = [c for c in short.rstrip("s") if c.isupper()]
-    before = [
-        word[0].upper() for word in re.findall(r"[^\W\d_]+", match.string[max(0, match.start() - 120) : match.start()])
-    ]
-    abbreviates = len(letters) >= 2 and before[-len(letters) :] == letters
+    letters = [c for c in match["short"].rstrip("s") if c.isupper()]
+    words = re.findall(r"[^\W\d_]+", match.string[max(0, match.start() - 120) : match.start()])
+    abbreviates = len(letters) >= 2 and [word[0].upper() for word in words[-len(letters) :]] == letters
     return "" if abbreviates else match.group()
 
 
@@ -372,8 +369,7 @@ def _quotes(text: str) -> int:
 
 def _inside_quotation(text: str, at: int) -> bool:
     """Return whether a quotation is open at the offset, as far as its paragraph shows."""
-    begin = max(text.rfind("\n\n", 0, at) + 1, 0)
-    opened = text[begin:at]
+    opened = text[text.rfind("\n\n", 0, at) + 1 : at]
     return (
         opened.count('"') % 2 == 1
         or opened.count("“") > opened.count("”")
@@ -406,12 +402,10 @@ def _may_be_cut(text: str, units: Sequence[Unit], run: Sequence[_Sentence]) -> b
 def _announces(text: str, units: Sequence[Unit], number: int) -> bool:
     """Return whether what stands before presents the sentence as something that is not asserted."""
     at = number - 1
-    if units[number].kind == "item":
-        # The lead-in of a list counts for each of its items.
-        while at >= 0 and units[at].kind == "item":
-            at -= 1
-        if at < 0:
-            return False
+    while at >= 0 and units[number].kind == units[at].kind == "item":
+        at -= 1  # the lead-in of a list counts for each of its items
+    if at < 0:
+        return False
     before = text[units[at].start : units[at].end].rstrip()
     if before.endswith(":") or (units[at].kind == "heading" and _HEADS.search(before)):
         return True

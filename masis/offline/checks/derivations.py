@@ -13,7 +13,7 @@ from itertools import combinations
 from typing import NamedTuple
 
 from masis.offline.matching.passages import Passage
-from masis.offline.parsing.facts import ABOUT_SHARE, Day, Fact, number
+from masis.offline.parsing.facts import ABOUT_SHARE, Day, Fact
 from masis.offline.parsing.units import UNITS
 
 MOST_VALUES = 40
@@ -73,7 +73,7 @@ def near_values(passages: Sequence[Passage], others: Sequence[Fact] = ()) -> Nea
     stated = [list(passage.facts) for passage in passages] + [list(others)]
     groups = tuple(tuple(fact for fact in facts if fact.kind == "number")[:MOST_VALUES] for facts in stated)
     numbers = dict.fromkeys(fact for group in groups for fact in group)
-    days = dict.fromkeys(fact.value for facts in stated for fact in facts if isinstance(fact.value, Day))
+    days = dict.fromkeys(fact.day for facts in stated for fact in facts if fact.kind == "date")
     ones = dict.fromkeys(UNITS[unit.lower()] for passage in passages for unit in _ONE.findall(passage.text))
     parted = any(_PARTED.search(passage.text) for passage in passages)
     return Near(groups, tuple(numbers)[:MOST_VALUES], tuple(days)[:MOST_VALUES], tuple(ones), parted)
@@ -89,16 +89,16 @@ def follows(text: str, fact: Fact, near: Near, *, arithmetic: bool = True) -> bo
         arithmetic: Whether sums, shares and the like count, or rounding and units alone.
 
     """
-    if isinstance(fact.value, Day):
+    if fact.kind == "date":
         return arithmetic and _date_follows(fact, near)
-    value = number(fact)
+    value = fact.value
     if _TIMES.match(text, fact.end) or fact.dimension == "points":
         return True
     before = text[max(0, fact.start - 30) : fact.start]
     loose = _LOOSE.search(before) is not None
     least = value if _ABOVE.search(before) else value / 2 if _BELOW.search(before) else 0.0
     same = [other for other in near.numbers if not fact.dimension or not other.dimension or _alike(fact, other)]
-    if any(_rounded(value, fact, other, loose=loose) or least < number(other) < 2 * least for other in same):
+    if any(_rounded(value, fact, other, loose=loose) or least < other.value < 2 * least for other in same):
         return True
     if any(_converted(fact, other) for other in near.numbers) or (fact.dimension, value) in near.ones:
         return True
@@ -135,7 +135,7 @@ def _half_unit(fact: Fact) -> float:
     if written is None:
         return 0.0
     plain = written.group().replace(",", "")
-    scale = number(fact) / float(plain) if float(plain) else 1.0
+    scale = fact.value / float(plain) if float(plain) else 1.0
     if "." in plain:
         return 0.5 * 10.0 ** -len(plain.partition(".")[2]) * scale
     # 120 is no 100, though one of its digits may have been rounded away.
@@ -143,7 +143,7 @@ def _half_unit(fact: Fact) -> float:
 
 
 def _rounded(value: float, fact: Fact, stated: Fact, *, loose: bool) -> bool:
-    other = number(stated)
+    other = stated.value
     if fact.dimension in ("duration", "months") and other:
         for factor in (1.0, _DAY * _MONTH, 1 / (_DAY * _MONTH)):
             if abs(other * factor - value) <= 0.04 * value:
@@ -167,18 +167,18 @@ def _computed(fact: Fact, near: Near, *, parted: bool) -> Iterator[float]:
     """Yield what can be made of the values near, in the unit of the figure."""
     money = not fact.dimension  # "270 million" may leave the currency out
     same = [
-        number(other)
+        other.value
         for other in near.numbers
         if other.dimension == fact.dimension or (money and other.dimension.startswith("money"))
     ]
-    bare = [number(other) for other in near.numbers if not other.dimension]
-    shares = [number(other) / 100 for other in near.numbers if other.dimension == "percent"]
+    bare = [other.value for other in near.numbers if not other.dimension]
+    shares = [other.value / 100 for other in near.numbers if other.dimension == "percent"]
     for one, other in combinations(same, 2):
         yield one + other
         yield abs(one - other)
         yield (one + other) / 2
     if fact.dimension == "duration":
-        clock = [60 * number(other) for other in near.numbers if other.dimension == "clock"]
+        clock = [60 * other.value for other in near.numbers if other.dimension == "clock"]
         yield from (abs(one - other) for one, other in combinations(clock, 2))
         yield from (86_400 - abs(one - other) for one, other in combinations(clock, 2))
     if len(same) > 2:
@@ -186,7 +186,7 @@ def _computed(fact: Fact, near: Near, *, parted: bool) -> Iterator[float]:
         yield sum(same) / len(same)
     for one, other, third in combinations(same[:MOST_OF_THREE], 3):
         yield from (one + other + third, abs(one + other - third), abs(one - other + third), abs(one - other - third))
-    points = [number(other) for other in near.numbers if other.dimension == "points" or other.head == "point"]
+    points = [other.value for other in near.numbers if other.dimension == "points" or other.head == "point"]
     for value in same:
         yield from (value + point for point in points)
         yield from (value - point for point in points)
@@ -200,8 +200,8 @@ def _computed(fact: Fact, near: Near, *, parted: bool) -> Iterator[float]:
         yield from (one * other * part for one, other in combinations(bare[:MOST_IN_PASSAGE], 2) for part in _PARTS)
     yield from (one * other for one, other in combinations(bare, 2))
     for group in near.groups:
-        inside = [number(other) for other in group if not other.dimension][:MOST_IN_PASSAGE]
-        for each in [number(other) for other in group if other.dimension == fact.dimension][:MOST_IN_PASSAGE]:
+        inside = [other.value for other in group if not other.dimension][:MOST_IN_PASSAGE]
+        for each in [other.value for other in group if other.dimension == fact.dimension][:MOST_IN_PASSAGE]:
             yield from (each * count for count in (*inside, *bare[:MOST_IN_PASSAGE]) if count > 1)
             yield from (each / count for count in inside if count > 1)
     if fact.dimension == "percent":
@@ -214,7 +214,7 @@ def _percentages(near: Near) -> Iterator[float]:
     for group in (*near.groups, *few):
         kinds = {other.dimension for other in group}
         for kind in kinds:
-            values = [number(other) for other in group if other.dimension == kind and number(other)][:MOST_IN_PASSAGE]
+            values = [other.value for other in group if other.dimension == kind and other.value][:MOST_IN_PASSAGE]
             if kind == "percent":
                 yield from (100 - value for value in (*values, sum(values)))
             for a, b in combinations(values, 2):
@@ -226,12 +226,11 @@ def _date_follows(fact: Fact, near: Near) -> bool:
 
     Compared in months, with one to spare; where the date has no month, in years, which days and weeks don't change.
     """
-    day = fact.value
-    assert isinstance(day, Day)
+    day = fact.day
     if fact.dimension == "decade" and any(other.year // 10 == day.year // 10 for other in near.days):
         return True
     base = {"duration": _DAY * _MONTH, "months": 1.0} if day.month else {"months": 1.0}
-    spans = [number(span) / base[span.dimension] for span in near.numbers if span.dimension in base]
+    spans = [span.value / base[span.dimension] for span in near.numbers if span.dimension in base]
     spare = 1.0 if day.month else 12.0
     for other in near.days:
         years = day.year - other.year if day.year and other.year else 0

@@ -18,7 +18,7 @@ from masis.offline.checks.copies import words_of
 from masis.offline.checks.derivations import MOST_VALUES, follows, near_values
 from masis.offline.matching.overlap import Match
 from masis.offline.matching.passages import ParsedSentence, Passage
-from masis.offline.parsing.facts import Day, Fact, agree, comparable, compared, likeness, number, reach
+from masis.offline.parsing.facts import Fact, agree, comparable, compared, likeness, reach
 from masis.schema.audit import Contradiction
 
 RIVAL_FROM = 0.6
@@ -70,9 +70,6 @@ _LEFT_OUT = re.compile(r"\[[^\[\]]{0,40}\]|…|\.\.\.")
 _CAPITALISED = 0.7
 """Share of longer words with a capital from which the quoted words are a title."""
 
-_Key = tuple[str, str, float | Day, str, int]
-"""What decides whether two facts agree: kind, text, value, dimension and digits."""
-
 
 class _Occurrences(NamedTuple):
     """A value with the indices of the passages that have it."""
@@ -87,7 +84,7 @@ class FactTable:
     def __init__(self, found: Sequence[Passage]) -> None:
         """`found` are the passages in order; the table refers to them by index."""
         self._passages = found
-        self._same: dict[_Key, list[int]] = {}
+        self._same: dict[tuple[object, ...], list[int]] = {}
 
     def holders(self, fact: Fact, allowed: frozenset[int] | None) -> list[int]:
         """Return the passages (of the allowed documents) that have an agreeing number or date."""
@@ -100,19 +97,19 @@ class FactTable:
 
     @cached_property
     def _values(self) -> dict[str, list[_Occurrences]]:
-        by_key: dict[_Key, _Occurrences] = {}
+        by_key: dict[tuple[object, ...], _Occurrences] = {}
         for i, passage in enumerate(self._passages):
             for fact in passage.facts:
                 by_key.setdefault(_key(fact), _Occurrences(fact, [])).where.append(i)
         found = {kind: [entry for entry in by_key.values() if entry.fact.kind == kind] for kind in ("number", "date")}
-        found["number"].sort(key=lambda entry: number(entry.fact))
+        found["number"].sort(key=lambda entry: entry.fact.value)
         return found
 
     def _near(self, fact: Fact) -> Sequence[_Occurrences]:
         """Return the numbers close enough to agree: of many thousands, few need to be compared."""
-        ordered, value = self._values["number"], number(fact)
-        first = bisect_left(ordered, value - reach(value), key=lambda entry: number(entry.fact))
-        last = bisect_right(ordered, value + reach(value), key=lambda entry: number(entry.fact))
+        ordered, value = self._values["number"], fact.value
+        first = bisect_left(ordered, value - reach(value), key=lambda entry: entry.fact.value)
+        last = bisect_right(ordered, value + reach(value), key=lambda entry: entry.fact.value)
         return ordered[first:last]
 
 
@@ -121,8 +118,9 @@ def _same(fact: Fact, other: Fact) -> bool:
     return agree(fact, other) and not (fact.dimension and not other.dimension and fact.value != other.value)
 
 
-def _key(fact: Fact) -> _Key:
-    return (fact.kind, fact.text, fact.value, fact.dimension, fact.digits)
+def _key(fact: Fact) -> tuple[object, ...]:
+    """Return what decides whether two facts agree."""
+    return (fact.kind, fact.text, fact.value, fact.day, fact.dimension, fact.digits)
 
 
 def accused_figures(
@@ -162,7 +160,7 @@ def accused_figures(
         rival = _rival(match, fact, facts)
         if _stands_as_numeral(fact, match, numerals, rival[1] if rival else None):
             continue
-        if fact.kind == "date" and not (fact.value.year or fact.value.day):  # type: ignore[union-attr]
+        if fact.kind == "date" and not (fact.day.year or fact.day.day):
             continue  # a month alone is said of any year
         # Digits exchanged in the place of another figure: that some sum comes to the same is chance.
         altered = rival is not None and rival[2] >= ALTERED_FROM and likeness(fact, rival[1]) >= _ALIKE
@@ -220,7 +218,7 @@ def _unaccused(text: str, fact: Fact) -> bool:
 
 def _may_count(fact: Fact) -> bool:
     """Return whether a number may merely count what the evidence lists, or stand for its place in an order."""
-    if fact.kind != "number" or not isinstance(fact.value, float):
+    if fact.kind != "number":
         return False
     return fact.dimension == "ordinal" or (not fact.dimension and not fact.digits and fact.value <= COUNTED)
 
@@ -299,7 +297,7 @@ def _rival(match: Match, fact: Fact, facts: Sequence[Fact]) -> tuple[Passage, Fa
     """
     around = match.around(fact.start, fact.end, _NEAR)
     rivals = [(i, other) for i in match.region for other in _candidates(match, fact, facts, i)]
-    sole = len({(other.value, other.dimension) for _, other in rivals}) == 1
+    sole = len({(other.value, other.day, other.dimension) for _, other in rivals}) == 1
     best: tuple[Passage, Fact, float] | None = None
     for i, other in rivals:
         passage = match.passages[i]

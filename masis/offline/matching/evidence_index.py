@@ -8,7 +8,7 @@ differ in the third digit between kinds of CPU.
 """
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -163,19 +163,14 @@ class EvidenceIndex:
             are too long to be compared (`MOST_COMPARED`).
 
         """
-        allowed = self._allowed(only)
+        allowed = None
+        if only is not None:
+            documents = frozenset(d for name in only for d in self._documents.get(name, ()) if d in self._sizes)
+            allowed = None if len(documents) == len(self._sizes) else documents
         key = (claim, allowed, question, before)
-        cached = self._assessments.get(key)
-        if cached is None:
-            cached = self._assessments[key] = self._assess(claim, allowed, question, before)
-        return cached
-
-    def _allowed(self, only: Collection[str] | None) -> frozenset[int] | None:
-        """Return the documents under these ids; None where they are all."""
-        if only is None:
-            return None
-        allowed = frozenset(d for name in only for d in self._documents.get(name, ()) if d in self._sizes)
-        return None if len(allowed) == len(self._sizes) else allowed
+        if key not in self._assessments:
+            self._assessments[key] = self._assess(claim, allowed, question, before)
+        return self._assessments[key]
 
     def _assess(self, claim: str, allowed: frozenset[int] | None, question: str, before: str) -> Assessment:
         documents = self._sizes if allowed is None else allowed
@@ -263,10 +258,10 @@ class EvidenceIndex:
         return [(self.passages[i].document, self.passages[i].start) for i in near]
 
     def _supporting(self, parts: list[Part]) -> tuple[Quote, ...]:
-        best: dict[int, float] = {}
+        best: dict[int, float] = defaultdict(float)
         for _, found in parts:
             for i in found.top[:3]:
-                best[i] = max(best.get(i, 0.0), found.coverage((i,)))
+                best[i] = max(best[i], found.coverage((i,)))
         ranked = sorted(best.items(), key=lambda item: (-item[1], item[0]))
         leader = ranked[0][1] if ranked else 0.0
         near = [(self.passages[i], round(score, 4)) for i, score in ranked[:3] if score >= max(0.2, 0.5 * leader)]

@@ -128,17 +128,10 @@ def restrict(whole: Match, allowed: frozenset[int]) -> Match:
 
 def _neighbourhoods(passages: Sequence[Passage], i: int) -> list[tuple[int, ...]]:
     """Return the passage alone, with its neighbours in the same document on either side, and with both."""
-    document = passages[i].document
-    before = i > 0 and passages[i - 1].document == document
-    after = i + 1 < len(passages) and passages[i + 1].document == document
-    windows: list[tuple[int, ...]] = [(i,)]
-    if before:
-        windows.append((i - 1, i))
-    if after:
-        windows.append((i, i + 1))
-    if before and after:
-        windows.append((i - 1, i, i + 1))
-    return windows
+    first = max(0, i - 1)
+    near = [at for at, each in enumerate(passages[first : i + 2], first) if each.document == passages[i].document]
+    runs = [(i,), (i - 1, i), (i, i + 1), (i - 1, i, i + 1)]
+    return [run for run in runs if set(run).issubset(near)]
 
 
 def closeness(match: Match, encoder: Encoder) -> float:

@@ -29,19 +29,19 @@ class Day(NamedTuple):
 class Fact(NamedTuple):
     """A fact of a text: `text[start:end]`, its value (in the base unit of its dimension), and the noun it counts.
 
-    `value` is the number in base units, or the `Day` of a date. `dimension` is "percent",
-    "length", "money:usd", ...; "" for a bare number, whose `head` is the stem of the word that follows ("3 hulls" ->
-    "hull").
+    `value` is the number in base units, 0 for a date, which has a `day`. `dimension` is "percent", "length",
+    "money:usd", ...; "" for a bare number, whose `head` is the stem of the word that follows ("3 hulls" -> "hull").
     """
 
     kind: FactKind
     start: int
     end: int
     text: str
-    value: float | Day
+    value: float
     dimension: str = ""
     head: str = ""
     digits: int = 0
+    day: Day = Day(0)
 
 
 _MONTH = "(?:" + "|".join(sorted(MONTHS, key=len, reverse=True)) + r")\b\.?"
@@ -75,12 +75,9 @@ def extract(text: str, words: Sequence[Token] | None = None) -> list[Fact]:
     found: list[Fact] = []
     if any(word.text[0].isdigit() or word.text.lower() in MONTHS for word in words):
         found = _dates(text)
-    taken = [(fact.start, fact.end) for fact in found]
     if any(word.text[0].isdigit() for word in words):
-        clock = _clock_times(text)
-        found += clock
-        taken = sorted(taken + [(fact.start, fact.end) for fact in clock])
-        found += _digit_numbers(text, taken)
+        found += _clock_times(text)
+        found += _digit_numbers(text, sorted((fact.start, fact.end) for fact in found))
     found += _word_numbers(text, words)
     return sorted(found, key=lambda fact: fact.start)
 
@@ -101,7 +98,7 @@ def _dates(text: str) -> list[Fact]:
         start = match.start("m4") if match["m4"] else match.start()
         written = text[start : match.end()].rstrip(",. ")
         if written != "may":
-            found.append(Fact("date", start, start + len(written), written, day, dimension))
+            found.append(Fact("date", start, start + len(written), written, 0.0, dimension, day=day))
     return found
 
 
@@ -143,7 +140,6 @@ def _digit_numbers(text: str, taken: Sequence[tuple[int, int]]) -> list[Fact]:
             and (after.dimension or _scale(text, after) > 1)
             and _RANGE.fullmatch(text[here.end : after.start])
         ):
-            assert isinstance(here.value, float)
             found[i] = here._replace(dimension=after.dimension, value=here.value * _scale(text, after), head=after.head)
     return found
 
@@ -163,7 +159,6 @@ def _clock_times(text: str) -> list[Fact]:
 def _scale(text: str, fact: Fact) -> float:
     number = re.search(r"[\d,.]*\d", fact.text)
     plain = float(number.group().replace(",", "")) if number else 0.0
-    assert isinstance(fact.value, float)
     return fact.value / plain if plain else 1.0
 
 
@@ -257,8 +252,7 @@ def comparable(claim: Fact, other: Fact) -> bool:
     if claim.dimension != other.dimension:
         return {claim.dimension, other.dimension} in _KINDRED and _same_numeral(claim, other)
     if claim.kind == "date":
-        a, b = _as_day(claim), _as_day(other)
-        return any(x and y for x, y in zip(a, b, strict=True))
+        return any(x and y for x, y in zip(claim.day, other.day, strict=True))
     if claim.dimension == "ordinal":
         return claim.head == other.head != ""
     if claim.kind == "number" and not claim.dimension:
@@ -272,7 +266,7 @@ def likeness(claim: Fact, other: Fact) -> float:
     magnitude, one part of a date changed.
     """
     if claim.kind == "date":
-        return _like_dates(_as_day(claim), _as_day(other))
+        return _like_dates(claim.day, other.day)
     mine, theirs = _digits(claim.text), _digits(other.text)
     if claim.value == other.value:
         return 0.0
@@ -327,19 +321,17 @@ def agree(claim: Fact, other: Fact) -> bool:
     if claim.kind != other.kind:
         return False
     if claim.kind == "date":
-        both_stated = [(a, b) for a, b in zip(_as_day(claim), _as_day(other), strict=True) if a and b]
+        both_stated = [(a, b) for a, b in zip(claim.day, other.day, strict=True) if a and b]
         return bool(both_stated) and all(a == b for a, b in both_stated)
     if claim.dimension != other.dimension and claim.dimension and other.dimension:
         return False
-    mine, theirs = claim.value, other.value
-    assert isinstance(mine, float)
-    assert isinstance(theirs, float)
-    apart = abs(mine - theirs)
-    if apart <= _ROUNDING * max(abs(mine), abs(theirs)):
+    apart = abs(claim.value - other.value)
+    if apart <= _ROUNDING * max(abs(claim.value), abs(other.value)):
         return True
     if claim.dimension == "percent" and not (claim.text[-1] == other.text[-1] == "%"):
-        return apart <= ABOUT_SHARE and _worded(claim, other)
-    return other.digits > claim.digits and mine >= 10 and apart <= 0.5 * 10.0**-claim.digits
+        in_words = any(not any(map(str.isdigit, fact.text)) for fact in (claim, other))
+        return apart <= ABOUT_SHARE and in_words
+    return other.digits > claim.digits and claim.value >= 10 and apart <= 0.5 * 10.0**-claim.digits
 
 
 ABOUT_SHARE = 2.0
@@ -347,21 +339,6 @@ ABOUT_SHARE = 2.0
 _ROUNDING = 1e-6
 
 
-def number(fact: Fact) -> float:
-    """Return the value of a fact that is a number."""
-    assert isinstance(fact.value, float)
-    return fact.value
-
-
 def reach(value: float) -> float:
     """Return how far apart from this number one that agrees with it can be."""
     return ABOUT_SHARE + 2 * _ROUNDING * abs(value)
-
-
-def _worded(*facts: Fact) -> bool:
-    return any(not any(character.isdigit() for character in fact.text) for fact in facts)
-
-
-def _as_day(fact: Fact) -> Day:
-    assert isinstance(fact.value, Day)
-    return fact.value

@@ -120,12 +120,12 @@ class _SentenceReviser:
         """Yield the evidence's value for each contradicted figure that it has exactly one for."""
         if check.verdict != "contradicted" or check.claim.start is None:
             return
-        candidates: dict[tuple[int, int], list[Contradiction]] = {}
+        candidates: dict[tuple[int, int], list[Contradiction]] = defaultdict(list)
         for found in check.contradictions:
             figures = all(any(map(str.isdigit, each)) for each in (found.claim_text, found.evidence_text))
             # a model states a contradiction without a kind
             if found.evidence_text and (found.kind in FIGURES or (found.kind == "stated" and figures)):
-                candidates.setdefault((found.claim_start, found.claim_end), []).append(found)
+                candidates[found.claim_start, found.claim_end].append(found)
         for (start, end), values in candidates.items():
             first, last = check.claim.start + start, check.claim.start + end
             same = {" ".join(value.evidence_text.casefold().split()) for value in values}
@@ -161,9 +161,9 @@ class _SentenceReviser:
     def _references(self, figures: Sequence[Edit]) -> Iterator[Edit]:
         """Yield the right reference, or ``[citation needed]``, for those that name no evidence or the wrong chunk."""
         wrong = {r.evidence_id for check in self.checks for r in check.references if r.finding == "misattributed"}
-        markers: dict[tuple[int, int], list[Citation]] = {}
+        markers: dict[tuple[int, int], list[Citation]] = defaultdict(list)
         for citation in self.citations:
-            markers.setdefault((citation.marker_start, citation.marker_end), []).append(citation)
+            markers[citation.marker_start, citation.marker_end].append(citation)
         fabricated = any(citation.status == "invalid" for citation in self.citations)
         uncited = self.sentence.status == "uncited"
         if not (fabricated or uncited or wrong & {citation.evidence_id for citation in self.citations}):

@@ -71,21 +71,11 @@ def grade_of(
     confidence: float | None = None,
     unmatched: bool = False,
 ) -> Grade:
-    """Return the grade that follows from a grader's judgement of one abstract.
+    """Return the grade that follows from a grader's judgement of one abstract; its sample sizes are read here.
 
-    Args:
-        abstract: What was judged; its sample sizes are read here, whoever judges.
-        judged_by: The grader.
-        about: Designs that the question itself asks about.
-        relevance: From 0 to 1; None where it is unscored.
-        methodology: The same, before the prior's floor.
-        design: What the abstract was placed as; None where that is unknown.
-        reasons: Why, by the field they are for.
-        study_type: The type it was recognised as.
-        confidence: The share of that type among all.
-        unmatched: Its language can't be matched with the question's: nothing failed, and nothing is known of its
-            relevance.
-
+    ``relevance`` and ``methodology`` are from 0 to 1, the latter before the prior's floor, None where unscored;
+    ``reasons`` say why, by field. ``about`` are designs that the question itself asks about. ``unmatched`` says that
+    its language can't be matched with the question's: nothing failed, and nothing is known of its relevance.
     """
     published = publication_of(abstract)
     status = None if published is None else published.status

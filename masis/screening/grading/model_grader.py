@@ -7,9 +7,10 @@ the extractor finds: numbers are not left to a model.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, get_args
+from functools import partial
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BeforeValidator, WithJsonSchema
 
@@ -94,30 +95,23 @@ class ModelGrader:
         limit lets them. One whose call failed is unscored.
         """
         about = designs_asked_about(question)
-        found = run_concurrently([self._task(question, abstract, about) for abstract in abstracts])
+        found = run_concurrently([partial(self._asked, question, abstract, about) for abstract in abstracts])
         return tuple(
             unscored_grade(abstract, self.judged_by, _why(each)) if isinstance(each, StepError) else each
             for abstract, each in zip(abstracts, found, strict=True)
         )
 
-    def _task(self, question_text: str, abstract: Abstract, about: frozenset[Design]) -> Callable[[], Grade]:
-        def task() -> Grade:
-            if not (abstract.title.strip() or abstract.text.strip()):
-                return unscored_grade(abstract, self.judged_by, Unscored(reason="there is nothing to read"))
-            reply = self.asker.ask(
-                prompt(question_text, abstract, self.asker.control.fence),
-                GradeReply,
-                max_tokens=TOKENS_MOST,
-                temperature=self.temperature,
-            )
-            grade = self._grade(reply, abstract, about)
-            if reply.recommendation in (grade.recommendation, None):
-                return grade
-            why = grade.reasons["recommendation"].text
-            note = f"{why} The model itself recommended {str(reply.recommendation)[:20]}; the rules decide."
-            return grade.model_copy(update={"reasons": {**grade.reasons, "recommendation": Reason(text=note)}})
-
-        return task
+    def _asked(self, question_text: str, abstract: Abstract, about: frozenset[Design]) -> Grade:
+        if not (abstract.title.strip() or abstract.text.strip()):
+            return unscored_grade(abstract, self.judged_by, Unscored(reason="there is nothing to read"))
+        asked = prompt(question_text, abstract, self.asker.control.fence)
+        reply = self.asker.ask(asked, GradeReply, max_tokens=TOKENS_MOST, temperature=self.temperature)
+        grade = self._grade(reply, abstract, about)
+        if reply.recommendation in (grade.recommendation, None):
+            return grade
+        why = grade.reasons["recommendation"].text
+        note = f"{why} The model itself recommended {str(reply.recommendation)[:20]}; the rules decide."
+        return grade.model_copy(update={"reasons": {**grade.reasons, "recommendation": Reason(text=note)}})
 
     def _grade(self, reply: GradeReply, abstract: Abstract, about: frozenset[Design]) -> Grade:
         study_type: StudyType | None = reply.study_type if reply.study_type in STUDY_TYPES else None
@@ -176,9 +170,8 @@ def _reason(text: str, quotes: Sequence[str], abstract: Abstract) -> Reason:
 
 
 def _found(quote: str, abstract: Abstract) -> Words | None:
-    if place := located(quote, abstract.text):
-        return Words(start=place.start, end=place.end, text=abstract.text[place.start : place.end])
-    if place := located(quote, abstract.title):
-        text = abstract.title[place.start : place.end]
-        return Words(start=place.start, end=place.end, text=text, place="title")
+    places: tuple[tuple[Literal["text", "title"], str], ...] = (("text", abstract.text), ("title", abstract.title))
+    for name, source in places:
+        if place := located(quote, source):
+            return Words(start=place.start, end=place.end, text=source[place.start : place.end], place=name)
     return None

@@ -15,7 +15,6 @@ from masis.screening.grading.hierarchy import designs_asked_about, place_design
 from masis.screening.grading.methodology import methodology
 from masis.screening.grading.question import Question, read_question
 from masis.screening.grading.relevance import relevance_by_meaning
-from masis.screening.grading.sample_size import sample_sizes
 from masis.settings import OFFLINE
 from masis.views.screening import STUDY_TYPE
 
@@ -42,7 +41,7 @@ class OfflineGrader:
             why = f"Reads like {named} (share {found.confidence:.2f} of 14 types)."
         place = place_design(found.study_type, abstract, found.confidence)
         match = relevance_by_meaning(question, abstract)
-        method = methodology(abstract, place.design, sample_sizes(abstract.text))
+        method = methodology(abstract, place.design)
         return grade_of(
             abstract,
             self.judged_by,

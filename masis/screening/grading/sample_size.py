@@ -8,9 +8,11 @@ a part of it (``arm``), or the larger number a part is counted in (``of``)? The 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import pairwise
+from operator import attrgetter
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -113,10 +115,10 @@ def _read(text: str) -> tuple[tuple[SampleSize, ...], SampleSize | None]:
     """Read both at once: callers ask for both of the same text."""
     tokens = Tokens(text[:LONGEST_READ])
     reader = MentionClassifier(tokens)
-    counted = reader.decide(mentions(tokens))
-    if all(each.kind == "of" for each in counted):
-        counted = [*tokens.single_case(), *counted]
-    return tuple(map(tokens.size, counted)), reader.study_size(counted)
+    if all(each.kind == "of" for each in reader.counted.values()):
+        single = {(each.value, each.whose): each for each in tokens.single_case()}
+        reader.counted = single | reader.counted
+    return tuple(map(tokens.size, reader.counted.values())), reader.study_size()
 
 
 class Tokens:
@@ -221,12 +223,11 @@ def _echoes(tokens: Tokens, earlier: Mention, numeral: Numeral) -> bool:
     group, in the other group 184".
     """
     between = tokens.words[earlier.after : numeral.first]
-    year = 1900 <= numeral.value <= 2035 and len(tokens.words[numeral.first]) == 4
-    if earlier.form not in ("noun", "bare") or earlier.share or numeral.value <= 3 or year:
+    if numeral.value <= 3 or _like_a_year(tokens, numeral) or _counts_no_units(tokens, numeral):
         return False
-    if {".", ":"} & set(between) or not _LIST["coordinating"] & set(between) or _counts_no_units(tokens, numeral):
+    if {".", ":"} & set(between) or not _LIST["coordinating"] & set(between):
         return False
-    if tokens.word(numeral.after).isalpha():
+    if tokens.word(numeral.after).isalpha() and between[-1] != "than":
         return _repeats(between, tokens.words[numeral.after : numeral.after + 2])
     return between[-1] in _LIST["named_group"] or (
         between[-1].isalpha() and between[-1] == tokens.word(earlier.first - 1)
@@ -235,7 +236,7 @@ def _echoes(tokens: Tokens, earlier: Mention, numeral: Numeral) -> bool:
 
 def _repeats(between: Sequence[str], behind: Sequence[str]) -> bool:
     """Return whether what stands behind a number was said before it; of "was" and "had" only with the next word."""
-    if not behind or behind[0] in ("and", "or") or (behind[0].endswith("s") and behind[0] != "was"):
+    if not behind or behind[0] in ("and", "or", "per") or (behind[0].endswith("s") and behind[0] != "was"):
         return False  # "59 devices" are not people because devices were named before
     return tuple(behind) in set(pairwise(between)) if behind[0] in _LIST["auxiliary"] else behind[0] in between[:-1]
 
@@ -260,13 +261,6 @@ def _mention(tokens: Tokens, numeral: Numeral, before: Numeral | None) -> Mentio
     if _is_of_each_group(tokens, numeral, mention):
         return mention._replace(form="groups")
     word = tokens.word(after)  # "a total of 166 infusions": a noun that is no unit
-    if (
-        not mention.unit
-        and _FORM["they_were"].search(tokens.ahead(first, 2))
-        and word.isalpha()
-        and not word.endswith(("ed", "ing"))
-    ):
-        return mention._replace(form="sample")
     counts = mention.unit or family_of(word) or word in _LIST["stop"] or not (word[:1].isalpha() and word.endswith("s"))
     compared = _LIST["control"] & set(tokens.ahead(first, 4).split())
     if counts and not compared and _FORM["of_sample"].search(tokens.ahead(first, 4)):
@@ -274,7 +268,8 @@ def _mention(tokens: Tokens, numeral: Numeral, before: Numeral | None) -> Mentio
     if mention.unit:
         return mention if value > 1 else None
     joined = after + (word.isalpha() and word not in _LIST["stop"] | {"and", "or"} and word[-1] != "s")
-    if tokens.word(joined) in ("and", "or") and tokens.word(first - 1) != "between":
+    a_range = joined == after and (tokens.word(first - 1) == "between" or _like_a_year(tokens, numeral))
+    if tokens.word(joined) in ("and", "or") and not a_range:
         next_one = _number_at(tokens.words, joined + 1) if joined + 1 < len(tokens.words) else None
         infants = next_one and _with_unit(tokens, next_one, "noun")
         if infants and infants.unit:  # "394 male and 360 female infants", "77 and 73 patients"
@@ -310,8 +305,13 @@ def _counts_no_units(tokens: Tokens, numeral: Numeral) -> bool:
         return glued or before not in _DASHES | {"."}
     if numeral.value <= _MOST_EACH and _FORM["for_each"].search(tokens.ahead(numeral.first, 2 * _SPAN)):
         return True
-    year = 1900 <= numeral.value <= 2035 and len(tokens.words[numeral.first]) == 4
-    return year and before in _LIST["time"]
+    if after == "to" and tokens.word(numeral.after + 1)[:1].isdecimal():  # "158 to 1162"
+        return True
+    return _like_a_year(tokens, numeral) and before in _LIST["time"]
+
+
+def _like_a_year(tokens: Tokens, numeral: Numeral) -> bool:
+    return 1900 <= numeral.value <= 2035 and len(tokens.words[numeral.first]) == 4
 
 
 def _with_unit(tokens: Tokens, numeral: Numeral, form: Form) -> Mention:
@@ -403,6 +403,7 @@ _RESTS_ON: tuple[tuple[Kind, tuple[Family | None, ...]], ...] = (
     ("of", _STUDIED),
 )
 """What a study rests on, the first that it states."""
+_VALUE = attrgetter("value")
 _LEAST_SUM, _PARTS_WITHIN = 20, 40
 """Smaller numbers are the sum of others by chance; the parts stand within so many words."""
 
@@ -411,7 +412,7 @@ class MentionClassifier:
     """Decides about the mentions of one abstract, in order: a later one is read in the light of the earlier."""
 
     def __init__(self, tokens: Tokens) -> None:
-        self.tokens = tokens
+        self.tokens, self.found = tokens, mentions(tokens)
         words, spans, text = tokens.words, tokens.spans, tokens.text
         ends = [
             at + 1
@@ -420,69 +421,60 @@ class MentionClassifier:
         ]
         self.sentences = list(zip([0, *ends[:-1]], ends, strict=True)) if ends else []
         self.headings = [at for at, _ in self.sentences if words[at] in _LIST["background"] | _LIST["heading"]]
-        self.every_year = {
-            first for first, end in self.sentences if _FORM["every_year"].search(" ".join(words[first:end]))
-        }
-        """Where the sentences begin that count what happens everywhere, year by year."""
         self.is_review = sum(word in _LIST["review"] for word in words) >= 2
-        self.whole: dict[Family | None, int] = {}
+        self.several_n = sum(mention.form == "n" and not mention.share for mention in self.found) > 1
+        self.whole: Counter[Family | None] = Counter()
         """The greatest total so far, by family."""
-        self.arms: dict[Family | None, int] = {}
+        self.arms: Counter[Family | None] = Counter()
         """The sum of the groups so far, by family."""
         self.with_arms = -1
         """Where the sentence of the last group begins."""
         self.repeated: list[Mention] = []
         """Groups of the size of another one: a value is listed once, and counts in the sum."""
+        self.counted: dict[tuple[int, Family | None], Mention] = {}
+        """The mentions that are sample sizes, each with its kind."""
+        for index in range(len(self.found)):
+            self._decide(index)
 
-    def decide(self, found: Sequence[Mention]) -> list[Mention]:
-        """Return the mentions that are sample sizes, each with its kind."""
-        several_n = sum(mention.form == "n" and not mention.share for mention in found) > 1
-        counted: dict[tuple[int, Family | None], Mention] = {}
-        for index, mention in enumerate(found):
-            key = (mention.value, mention.whose)
-            if key in counted:
-                alike = (mention.form == "n" and several_n) or self._is_paired(mention, found, index)
-                if counted[key].kind == "arm" and alike and not mention.share:
-                    self.repeated.append(mention)
-                    self.arms[mention.whose] += mention.value
-                continue
-            kind = None if self._is_of_others(mention) else self._kind(mention, found, index, several_n)
-            if kind is None:
-                continue
-            counted[key] = mention._replace(kind=kind)
+    def _decide(self, index: int) -> None:
+        mention = self.found[index]
+        key = (mention.value, mention.whose)
+        if (counted := self.counted.get(key)) is not None:
+            alike = (mention.form == "n" and self.several_n) or self._is_paired(index)
+            if counted.kind == "arm" and alike and not mention.share:
+                self.repeated.append(mention)
+                self.arms[mention.whose] += mention.value
+        elif (kind := None if self._is_of_others(mention) else self._kind(index)) is not None:
+            self.counted[key] = mention._replace(kind=kind)
             if kind == "arm":
                 self.with_arms = self._sentence(mention)[0]
-                self.arms[mention.whose] = self.arms.get(mention.whose, 0) + mention.value
+                self.arms[mention.whose] += mention.value
             if kind == "total":
-                self.whole[mention.whose] = max(self.whole.get(mention.whose, 0), mention.value)
-        return list(counted.values())
+                self.whole[mention.whose] = max(self.whole[mention.whose], mention.value)
 
-    def study_size(self, counted: Sequence[Mention]) -> SampleSize | None:
+    def study_size(self) -> SampleSize | None:
         """Return the greatest of the first kind that is stated; where only groups are, their sum."""
         for kind, families in _RESTS_ON:
-            matching = [each for each in counted if each.kind == kind and each.family in families]
-            if matching:
-                rests = max(matching, key=lambda each: each.value)
-                arms = [each for each in counted if each.kind == "arm" and each.family in families]
-                if (
-                    kind == "total"
-                    and len(arms) == 1
-                    and arms[0].form in ("noun", "n")
-                    and arms[0].value >= rests.value
-                ):
-                    return self.tokens.size(
-                        rests._replace(value=rests.value + arms[0].value)
-                    )  # who were matched to them
-                if families == _STUDIED and arms and kind in ("total", "arm"):
-                    groups = self._of_arms(max(arms, key=lambda each: each.value), counted)
-                    first, end = self._sentence(groups)
-                    stated = any(first <= each.first < end for each in matching if each.kind == "total")
-                    if kind == "arm" or (self._words(first, end) & _LIST["grouped"] and not stated):
-                        rests = max(rests, groups, key=lambda each: each.value)
-                return self.tokens.size(rests)
+            matching = [each for each in self.counted.values() if each.kind == kind and each.family in families]
+            if not matching:
+                continue
+            rests = max(matching, key=_VALUE)
+            arms = [each for each in self.counted.values() if each.kind == "arm" and each.family in families]
+            if kind == "total" and len(arms) == 1 and arms[0].form in ("noun", "n") and arms[0].value >= rests.value:
+                return self.tokens.size(rests._replace(value=rests.value + arms[0].value))  # who were matched to them
+            if families == _STUDIED and arms and kind in ("total", "arm"):
+                groups = self._of_arms(max(arms, key=_VALUE))
+                first, end = self._sentence(groups)
+                words, forms = self._words(first, end), {each.form for each in arms if first <= each.first < end}
+                stated = any(each.kind == "total" and first <= each.first < end for each in matching)
+                parts = forms == {"bare"} and not words & _LIST["by_chance"]
+                formed = words & _LIST["grouped"] or (forms == {"noun"} and groups.first < rests.first)
+                if kind == "arm" or (formed and not (stated or parts)):
+                    rests = max(rests, groups, key=_VALUE)
+            return self.tokens.size(rests)
         return None
 
-    def _of_arms(self, rests: Mention, counted: Sequence[Mention]) -> Mention:
+    def _of_arms(self, rests: Mention) -> Mention:
         """Return the size of a study that states its groups alone: their sum; "10 per group" by how many there are."""
         if rests.form == "groups":
             groups = [
@@ -495,8 +487,8 @@ class MentionClassifier:
             to = _FORM["alternatives"].search(self.tokens.ahead(rests.first, 24, self._sentence(rests)[0]))
             named = 2 + len(re.findall(r" , \S", to[1])) if to else 2
             return rests._replace(value=rests.value * max(groups, default=named), kind="total")
-        arms = [*self.repeated, *(each for each in counted if each.kind == "arm" and each.form != "groups")]
-        arms = sorted(each for each in arms if each.whose == rests.whose)
+        arms = [*self.repeated, *(each for each in self.counted.values() if each.kind == "arm")]
+        arms = sorted(each for each in arms if each.form != "groups" and each.whose == rests.whose)
         together = [[each for each in arms if first <= each.first < after] for first, after in self.sentences]
         arms = next((each for each in together if len(each) > 1), arms)
         if len(arms) < 2:
@@ -504,7 +496,25 @@ class MentionClassifier:
         first, after = min(each.first for each in arms), max(each.after for each in arms)
         return rests._replace(value=sum(each.value for each in arms), first=first, after=after, kind="total")
 
-    def _kind(self, mention: Mention, found: Sequence[Mention], index: int, several_n: bool) -> Kind | None:
+    def _is_of_others(self, mention: Mention) -> bool:
+        """Return whether a number is of a study elsewhere, of what happens everywhere, or was only planned."""
+        first, end = self._sentence(mention)
+        heading = max((at for at in self.headings if at <= mention.first), default=-1)
+        if len(self.headings) > 1 and self.tokens.word(heading) in _LIST["background"]:
+            return True
+        before = self.tokens.ahead(mention.first, mention.first - first).split(" ; ")[-1]
+        after = self.tokens.behind(mention.after, 8, end).split(";")[0]
+        return bool(
+            _FORM["every_year"].search(self.tokens.ahead(end, end - first))
+            or (mention.family == "people" and _FORM["in_print"].search(after))
+            or "published" in self.tokens.words[mention.first : mention.after]
+            or _FORM["elsewhere"].search(before)
+            or _FORM["planned"].search(before)
+            or (mention.form == "sample" and _FORM["only_planned"].match(after))
+        )
+
+    def _kind(self, index: int) -> Kind | None:
+        mention = self.found[index]
         if (mention.family == "studies" and not self.is_review) or (mention.family == "other" and mention.value < 3):
             return None
         match mention.form:
@@ -512,65 +522,50 @@ class MentionClassifier:
                 return "of"
             case "groups":
                 return "arm"
-            case "sample":
-                return "of" if self._is_pool(mention, found, index) else "total"
-            case "n":
-                later = [other.value for other in found[index + 1 :] if other.form == "n"]
-                pool = self._is_pool(mention, found, index)
-                several_n = several_n or self._is_paired(mention, found, index)
-                return "of" if pool else self._kind_of_n(mention, several_n, later)
             case "bare":
                 died = self.tokens.word(mention.after) in _LIST["outcome"] - _LIST["was_or_had"]
-                return "arm" if self._is_paired(mention, found, index) and not died else None
-        return self._kind_of_noun(mention, found, index)
+                return "arm" if self._is_paired(index) and not died else None
+        if self._is_pool(index):
+            return "of"
+        match mention.form:
+            case "sample":
+                return "total"
+            case "n":
+                return self._kind_of_n(index)
+        return self._kind_of_noun(index)
 
-    def _is_of_others(self, mention: Mention) -> bool:
-        """Return whether a number is of a study elsewhere ("a previous trial of 1,500"), or was only planned."""
-        first, end = self._sentence(mention)
-        if first in self.every_year or self._in_background(mention):
-            return True
-        before = self.tokens.ahead(mention.first, mention.first - first).split(" ; ")[-1]
-        after = self.tokens.behind(mention.after, 8, end).split(";")[0]
-        if mention.family == "people" and _FORM["in_print"].search(after):
-            return True
-        planned = _FORM["planned"].search(before) or (mention.form == "sample" and _FORM["only_planned"].match(after))
-        published = "published" in self.tokens.words[mention.first : mention.after]
-        return bool(_FORM["elsewhere"].search(before) or planned or published)
-
-    def _in_background(self, mention: Mention) -> bool:
-        """Return whether a number stands under the heading "Background", before the next heading."""
-        heading = max((at for at in self.headings if at <= mention.first), default=-1)
-        return len(self.headings) > 1 and self.tokens.word(heading) in _LIST["background"]
-
-    def _kind_of_n(self, mention: Mention, several: bool, later: Sequence[int]) -> Kind | None:
+    def _kind_of_n(self, index: int) -> Kind | None:
+        mention = self.found[index]
+        later = [other.value for other in self.found[index + 1 :] if other.form == "n"]
         if mention.share:
             return None
         if any(sum(later[:count]) == mention.value for count in range(2, min(6, len(later) + 1))):
             return "total"
         if self.whole and self._words(self._sentence(mention)[0], mention.first) & _LIST["control"]:
             return "arm"
-        return "arm" if several or max(self.whole.values(), default=0) > mention.value else "total"
+        greater = max(self.whole.values(), default=0) > mention.value
+        return "arm" if greater or self.several_n or self._is_paired(index) else "total"
 
-    def _kind_of_noun(self, mention: Mention, found: Sequence[Mention], index: int) -> Kind | None:
+    def _kind_of_noun(self, index: int) -> Kind | None:
+        mention = self.found[index]
         first, end = self._sentence(mention)
         near = self._words(mention.after, min(end, mention.after + 10))
         ahead = self._words(max(first, mention.first - 4), mention.first)
-        whole = max(counts.get(mention.whose, 0) for counts in (self.whole, self.arms))
+        whole = max(self.whole[mention.whose], self.arms[mention.whose])
         behind = self.tokens.words[mention.after : min(end, mention.after + 8)]
         verb = next((word for word in behind if word in _LIST["outcome"]), "")
-        if self._is_pool(mention, found, index):
-            return "of"
         if whole and self._words(mention.first, mention.after) & _LIST["control"]:
             return "arm"
-        paired = self._is_paired(mention, found, index)
-        if mention.share or (whole and verb in _LIST["outcome"] - _LIST["was_or_had"]):
+        of_more = any(each.form == "of" and each.value > mention.value for each in self.found)
+        part = self.tokens.word(mention.first - 1) in ("these", "those") and of_more  # "39 of 6332. Of these 39"
+        if mention.share or part or (whole and verb in _LIST["outcome"] - _LIST["was_or_had"]):
             return None
-        if self._is_sum(mention, found, index) or _FORM["in_all"].match(self.tokens.behind(mention.after, 2)):
+        if self._is_sum(index) or _FORM["in_all"].match(self.tokens.behind(mention.after, 2)):
             return "total"
+        paired = self._is_paired(index)
         if whole == 0:
             return "arm" if paired else "total"
-        alike = whole == self.arms.get(mention.whose) and self.with_arms == first
-        if paired and (alike or self._words(first, end) & _LIST["assigned"]):
+        if paired and whole == self.arms[mention.whose] and self.with_arms == first:
             return "arm"
         if mention.value >= whole or ((near | ahead) & _LIST["whole"] and not paired):
             return "total"
@@ -578,10 +573,12 @@ class MentionClassifier:
             return None
         return "arm" if paired or self._words(first, end) & _LIST["grouped"] else None
 
-    def _is_pool(self, mention: Mention, found: Sequence[Mention], index: int) -> bool:
+    def _is_pool(self, index: int) -> bool:
         """Return whether a sample was drawn from these: "402 adults were screened and 306 were enrolled"."""
+        mention = self.found[index]
         first, end = self._sentence(mention)
-        later = [each for each in found[index + 1 :] if each.first < end and each.value < mention.value]
+        smaller = [each for each in self.found[index + 1 :] if each.value < mention.value]
+        later = [each for each in smaller if each.first < end]
         stop = min(end, mention.after + 20, *(each.first - (each.form == "sample") for each in later))
         start = mention.after if mention.form == "sample" and not mention.unit else mention.first
         clause = _FORM["clause_ends"].split(self.tokens.behind(start, stop - start))[0].split()
@@ -590,7 +587,7 @@ class MentionClassifier:
         if said & _LIST["gathered"]:
             return False
         after = next((each for each in self.sentences if each[0] == end), (end, end))[1]
-        sampled = [each for each in found[index + 1 :] if each.form == "sample" and each.value < mention.value]
+        sampled = [each for each in smaller if each.form == "sample"]
         sampled = [each for each in sampled if each.first < (after if self._from_these(each) else end)]
         if any(self.tokens.word(each.after - 1) in _LIST["replied"] or self._from_these(each) for each in sampled):
             return True
@@ -606,10 +603,11 @@ class MentionClassifier:
         around = f"{self.tokens.ahead(mention.first, 3)} | {self.tokens.behind(mention.first + 1, 2)}"
         return _FORM["from_these"].search(around) is not None
 
-    def _is_sum(self, mention: Mention, found: Sequence[Mention], index: int) -> bool:
+    def _is_sum(self, index: int) -> bool:
         """Return whether numbers soon behind this one make it up: "88 patients, 45 in one arm, 43 in the other"."""
+        mention = self.found[index]
         end = self._sentence(mention)[1]
-        parts = [each.value for each in found[index + 1 : index + 6] if each.first < end]
+        parts = [each.value for each in self.found[index + 1 : index + 6] if each.first < end]
         if any(sum(parts[:count]) == mention.value for count in range(2, len(parts) + 1)):
             return True
         later = self.tokens.numerals(mention.after, mention.after + _PARTS_WITHIN)
@@ -621,47 +619,39 @@ class MentionClassifier:
             for run in runs
         )
 
-    def _is_paired(self, mention: Mention, found: Sequence[Mention], index: int) -> bool:
+    def _is_paired(self, index: int) -> bool:
         """Return whether another number of the same sentence counts another group of the same kind."""
+        mention = self.found[index]
         first, end = self._sentence(mention)
         if self.tokens.word(mention.first - 1) in ("of", "among", "amongst") and mention.first < first + 4:
             return False
-        for other in (*found[max(0, index - 2) : index], *found[index + 1 : index + 3]):
-            if other.form not in ("noun", "bare", "n") or other.share or not first <= other.first < end:
-                continue
-            said = self.tokens.words[min(mention.after, other.after) : max(mention.first, other.first)]
-            between = frozenset(said)
-            if "n" in (mention.form, other.form) and not (between & _LIST["control"] and mention.form != other.form):
-                continue
-            if other.value == mention.value and {"all", "these"} & {
-                self.tokens.word(each.first - 1) for each in (mention, other)
-            }:
-                continue
-            nested = len(_LIST["of_several"] & {mention.unit, other.unit}) == 1 and other.unit != mention.unit
-            inside = (
-                "n" not in (mention.form, other.form) and "(" in between and ")" not in between
-            )  # the parts of the one before: "five (three women, ...)"
-            later = max(mention.after, other.after)
-            alike = self._alike(mention, other) or _repeats(said, self.tokens.words[later : later + 2])
-            loose = ";" in between or not between & _LIST["coordinating"] - {","}
-            if (loose and {mention.form, other.form} == {"bare", "noun"} and not alike) or _FORM["from_these"].search(
-                " ".join(said)
-            ):
-                continue
-            sources = sum(self.tokens.word(each.first - 1) == "from" for each in (mention, other))
-            if sources == 1 and mention.unit != other.unit and between & {"was", "were"}:
-                continue  # "pooled from four donors, was given to 39 patients"
-            apart = {"(", ")"} <= between  # "one school (360 pupils); another (340 pupils)"
-            joined = apart or ((between & _LIST["joining"] or alike) and not inside)
-            if other.whose == mention.whose and not nested and joined and not between & _LIST["pool"]:
-                return True
-        return False
+        near = (*self.found[max(0, index - 2) : index], *self.found[index + 1 : index + 3])
+        return any(
+            self._pair_up(*sorted((mention, other), key=lambda each: each.first))
+            for other in near
+            if other.form in ("noun", "bare", "n") and not other.share and first <= other.first < end
+        )
 
-    def _alike(self, mention: Mention, other: Mention) -> bool:
-        """Return whether the word before, or the word behind, two numbers is the same."""
-        word = self.tokens.word
-        ahead = {word(mention.first - 1), word(other.first - 1)}
-        return len(ahead) == 1 or bool(ahead & _LIST["named_group"]) or word(mention.after) == word(other.after)
+    def _pair_up(self, one: Mention, other: Mention) -> bool:
+        """Return whether two numbers of a sentence, in their order, count two groups of the same kind."""
+        said, forms = self.tokens.words[one.after : other.first], {one.form, other.form}
+        between = frozenset(said)
+        before = [self.tokens.word(each.first - 1) for each in (one, other)]
+        behind = [self.tokens.word(each.after) for each in (one, other)]
+        if "n" in forms and not (between & _LIST["control"] and len(forms) == 2):
+            return False
+        if one.value == other.value and {"all", "these"} & set(before):
+            return False
+        alike = before[0] == before[1] or behind[0] == behind[1] or bool(_LIST["named_group"] & set(before))
+        alike = alike or _repeats(said, self.tokens.words[other.after : other.after + 2])
+        loose = ";" in between or not between & _LIST["coordinating"] - {","}
+        if (loose and forms == {"bare", "noun"} and not alike) or _FORM["from_these"].search(" ".join(said[-4:])):
+            return False
+        nested = one.unit != other.unit and len(_LIST["of_several"] & {one.unit, other.unit}) == 1
+        inside = "n" not in forms and "(" in between and ")" not in between  # "five (three women, ...)"
+        apart = {"(", ")"} <= between  # "one school (360 pupils); another (340 pupils)"
+        joined = apart or ((between & _LIST["joining"] or alike) and not inside)
+        return bool(one.whose == other.whose and not nested and joined and not between & _LIST["pool"])
 
     def _sentence(self, mention: Mention) -> tuple[int, int]:
         return next(sentence for sentence in self.sentences if mention.first < sentence[1])

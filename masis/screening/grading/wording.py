@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -48,6 +48,7 @@ _TABLES = read_tables(Path(__file__).with_name("denial_words.toml"))
 _SAYS = {name: re.compile(joined_forms(forms, _TABLES["names"]), re.I) for name, forms in _TABLES["forms"].items()}
 """The words around a method word that deny it, or say that it is planned or of other studies."""
 
+Place = Literal["text", "title"]
 MentionState = Literal["stated", "denied", "planned"]
 
 
@@ -63,15 +64,16 @@ class Wording:
     """A pattern, searched without regard to case, whose denied occurrences don't count.
 
     Of a ``result`` only the reporting can be denied: "no adverse events" reports them, "were not recorded" doesn't.
+    ``places`` are where an abstract is searched, in this order.
 
     Every repetition in a pattern is bounded: a search takes time linear in the text. Where lowering a text keeps its
     length, as it nearly always does, the lowered text is searched, which is twice as fast as ignoring case.
     """
 
-    def __init__(self, pattern: str, *, result: bool = False) -> None:
+    def __init__(self, pattern: str, *, result: bool = False, places: Sequence[Place] = ("text", "title")) -> None:
         self._pattern = re.compile(pattern, re.I | re.A)
         self._lowered = re.compile(pattern.lower(), re.A)
-        self._result = result
+        self._result, self.places = result, places
 
     def search(self, text: str) -> tuple[int, int] | None:
         """Return where it first occurs undenied; None where it doesn't."""
@@ -103,29 +105,15 @@ def _state(text: str, start: int, end: int, *, result: bool = False) -> MentionS
     )
 
 
-def mentioned(
-    wording: Wording, abstract: Abstract, *, title: bool = True, text: bool = True
-) -> tuple[ItemState, tuple[Words, ...]]:
-    """Return how an abstract speaks of something, and in which words: stated anywhere, else its first mention.
-
-    The words of the text come before those of the title; either can be left out.
-    """
+def mentioned(wording: Wording, abstract: Abstract) -> tuple[ItemState, tuple[Words, ...]]:
+    """Return how an abstract speaks of something, and in which words: stated anywhere, else its first mention."""
     other: tuple[ItemState, tuple[Words, ...]] = ("not_stated", ())
-    places: tuple[tuple[Literal["text", "title"], str, bool], ...] = (
-        ("text", abstract.text, text),
-        ("title", abstract.title, title),
-    )
-    for place, source, asked in places:
-        for each in wording.mentions(source) if asked else ():
+    for place in wording.places:
+        source = abstract.text if place == "text" else abstract.title
+        for each in wording.mentions(source):
             words = Words(start=each.start, end=each.end, text=source[each.start : each.end], place=place)
             if each.state == "stated":
                 return "stated", (words,)
             if other[0] == "not_stated":
                 other = each.state, (words,)
     return other
-
-
-def first(wording: Wording, abstract: Abstract, *, title: bool = True, text: bool = True) -> tuple[Words, ...]:
-    """Return the first words of an abstract that state a wording; or none."""
-    state, words = mentioned(wording, abstract, title=title, text=text)
-    return words if state == "stated" else ()

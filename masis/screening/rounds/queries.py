@@ -115,19 +115,10 @@ def find_gaps(question: str, seen: Sequence[GradedAbstract], year: int | None = 
 def next_queries(
     question: str, missing: Sequence[Gap], tried: Iterable[Query], limit: int, *, goes_on: bool = False
 ) -> tuple[Query, ...]:
-    """Return the queries of the next round, at most ``MOST_QUERIES``, none tried before.
+    """Return the queries of the next round, at most ``MOST_QUERIES``, one for each gap, none of them tried before.
 
-    Args:
-        question: The question that is screened.
-        missing: What is missing, the most important first.
-        tried: Every query so far.
-        limit: How many abstracts a search takes: where the question's list is read on.
-        goes_on: Whether the end of the question's list still brought relevant abstracts.
-
-    Returns:
-        One query for each gap; the question's list read on where there is none and it goes on; else none: no
-        further query would help.
-
+    Where there is none and the list of the question's own search ``goes_on``, that is read on, ``limit`` abstracts
+    deeper; else no further query would help.
     """
     base, tried = " ".join(concept.name for concept in read_question(question).concepts) or question, list(tried)
     asked = {_key(query) for query in tried if not query.offset}

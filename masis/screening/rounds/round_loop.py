@@ -87,11 +87,11 @@ def screen(
 ) -> ScreeningSteps:
     """Screen one question round by round, yielding events, and return the screening.
 
-    A source or grader that fails is recorded, never raised.
+    Each round asks all ``retrievers`` and grades what is new. A source or grader that fails is recorded, never raised.
 
     Args:
         question: The question the evidence is to answer.
-        retrievers: The sources to search; each round asks all of them.
+        retrievers: The sources to search.
         grader: Grades what is new in a round.
         settings: The limits and thresholds of screening.
         screening_id: The id of the screening and of its events.
@@ -188,18 +188,16 @@ class _ScreeningRun:
             made, most = len(self.rounds), self.settings.screening_max_rounds
             if enough and made >= min(self.settings.screening_least_rounds, most):
                 return self._settled(enough)
-            if made >= most:
-                limit = f"The limit of {made} rounds was reached without sufficient evidence."
-                return "evidence_insufficient", (*self._ruled_so_far(), limit, *self.rounds[-1].missing)
-            asked = self._queries()
-            if not asked and enough:
+            if asked := self._queries() if made < most else ():
+                failed = yield from self._round(asked)
+                if failed:
+                    return "error", ("No source could be asked.", *self.warnings[-len(self.retrievers) :])
+            elif enough:
                 return self._settled(enough, queries.NO_FURTHER_QUERY)
-            if not asked:
-                why = (*self._ruled_so_far(), queries.NO_FURTHER_QUERY, *self.rounds[-1].missing)
-                return "evidence_insufficient", why
-            failed = yield from self._round(asked)
-            if failed:
-                return "error", ("No source could be asked.", *self.warnings[-len(self.retrievers) :])
+            else:
+                limit = f"The limit of {made} rounds was reached without sufficient evidence."
+                why = limit if made >= most else queries.NO_FURTHER_QUERY
+                return "evidence_insufficient", (*self._ruled_so_far(), why, *self.rounds[-1].missing)
 
     def _ruled_so_far(self) -> tuple[str, str]:
         """Return what was ruled in the last round in which anything relevant voted, and how all were graded."""

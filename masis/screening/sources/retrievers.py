@@ -94,24 +94,17 @@ class InMemoryRetriever:
 
     def search(self, query: str, limit: int, offset: int = 0) -> tuple[Abstract, ...]:
         """Return at most ``limit`` abstracts from ``offset`` on, best first."""
-        roots = {token.stem for token in tokens(query) if token.weight}
-        mean = (sum(self._lengths) / len(self._lengths) if self._lengths else 0) or 1.0
-        scores = [
-            self._score(roots, counts, length / mean)
-            for counts, length in zip(self._counts, self._lengths, strict=True)
-        ]
-        order = sorted(range(len(scores)), key=lambda index: (-scores[index], index))
-        return tuple(self._abstracts[index] for index in order[offset : offset + limit])
+        held, roots = len(self._abstracts), sorted({token.stem for token in tokens(query) if token.weight})
+        rare = {each: math.log(1 + (held - (n := self._holding[each]) + 0.5) / (n + 0.5)) for each in roots}
+        mean = sum(self._lengths) / max(1, held) or 1.0
 
-    def _score(self, roots: Iterable[str], counts: Counter[str], relative: float) -> float:
-        total = 0.0
-        for root in sorted(roots):
-            if times := counts.get(root, 0):
-                holding = self._holding[root]
-                rare = math.log(1 + (len(self._abstracts) - holding + 0.5) / (holding + 0.5))
-                damped = times + _SATURATION * (1 - _LENGTH + _LENGTH * relative)
-                total += rare * times * (_SATURATION + 1) / damped
-        return total
+        def score(index: int) -> float:
+            counts = self._counts[index]
+            damped = _SATURATION * (1 - _LENGTH + _LENGTH * self._lengths[index] / mean)
+            return sum(rare[each] * (n := counts[each]) * (_SATURATION + 1) / (n + damped) for each in roots)
+
+        order = sorted(range(held), key=lambda index: (-score(index), index))
+        return tuple(self._abstracts[index] for index in order[offset : offset + limit])
 
 
 GIVEN = "abstracts given"

@@ -15,7 +15,7 @@ from masis.schema.case import Case
 from masis.schema.team import QueuePolicy
 from masis.store.audits.queue import QUERY_SHOWN, Queue, match
 from masis.store.core.connections import Part
-from masis.store.core.rows import insert
+from masis.store.core.sql import insert
 from masis.store.records import Added, Found
 from masis.store.reviews.team import in_force
 

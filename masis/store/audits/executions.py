@@ -16,7 +16,7 @@ from masis.schema.base import Page
 from masis.schema.retention import Execution
 from masis.schema.run import Iteration, Run
 from masis.store.core.connections import Part
-from masis.store.core.rows import append, record_of
+from masis.store.core.sql import append, record_of
 
 
 class Executions(Part):

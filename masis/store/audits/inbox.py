@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple
 from masis.schema.base import Record, later
 from masis.schema.case import Case
 from masis.store.core.connections import Part
-from masis.store.core.rows import insert, record_of
+from masis.store.core.sql import insert, record_of
 
 Form = Literal["json", "ndjson", "cases"]
 """One JSON object, which is a case or holds cases; cases, one a line; or the same in our own format, whatever format
@@ -87,11 +87,10 @@ class Inbox(Part):
         """Note what became of requests; their bodies are removed, since the cases hold what counts."""
         with self._database.transaction(durable=False) as connection:
             at = self._database.now()
-            for seq, result in results:
-                connection.execute(
-                    "UPDATE inbox SET done_at = ?, result = ?, body = x'' WHERE seq = ?",
-                    [at, json.dumps(result, ensure_ascii=False), seq],
-                )
+            connection.executemany(
+                "UPDATE inbox SET done_at = ?, result = ?, body = x'' WHERE seq = ?",
+                [(at, json.dumps(result, ensure_ascii=False), seq) for seq, result in results],
+            )
 
     def arrived(self, cases: Iterable[Case], source: str) -> None:
         """Note that a source has sent these cases, those that are stored with this very content."""

@@ -18,9 +18,8 @@ from masis.audit.metrics import SUMMED, AddedUp, Distribution, Measure, Period, 
 from masis.schema.base import Page, Record
 from masis.schema.run import Run
 from masis.settings import ROLES, Role
-from masis.store.core.conditions import Condition, any_of, compared, joined
 from masis.store.core.connections import Part
-from masis.store.core.rows import insert, record_of
+from masis.store.core.sql import Condition, any_of, compared, insert, joined, record_of
 
 COLUMNS: dict[Measure, tuple[Literal["run", "iteration"], str]] = {
     "critic_ms": ("iteration", "critic_ms"),
@@ -96,11 +95,9 @@ class MeasuredRun(Record):
     value: float | None
 
 
-_OF_RUN = (
-    *("loop_ms", "converged", "termination", "needs_review", "improvement_percentage"),
-    *("quality", "revised_quality", "confidence", "overall"),
-    *("calls", "tries", "input_tokens", "cached_tokens", "output_tokens", "cost_usd"),
-)
+_OF_RUN = ("converged", "needs_review", "improvement_percentage", "quality", "revised_quality")
+_OF_USAGE = ("calls", "tries", "cached_tokens", "cost_usd")
+_OF_ITERATION = run_metrics.IterationMeasures._fields
 
 _ENDED = {
     "converged": "(termination IN ('no_issues', 'convergence'))",
@@ -139,7 +136,7 @@ class Measures(Part):
         """The models of a role, or the data sets, with how many runs each has, the most first."""
         assert column in (*ROLES, "dataset")
         sql = f"SELECT {column}, count(*) FROM run_measures WHERE {column} <> '' GROUP BY 1 ORDER BY 2 DESC, 1"  # noqa: S608
-        return dict(self._database.cached(sql, lambda connection: connection.execute(sql).fetchall()))
+        return dict(self._database.cached(sql))
 
     def pace(self, models: Mapping[str, str], runs: int = 50) -> tuple[float, int] | None:
         """Mean milliseconds of the newest audits by these models (by role), and of how many; None where there is none.
@@ -175,7 +172,7 @@ class Measures(Part):
         )
         sql = f"""SELECT substr(finished_at, 1, 10), {wanted.role}, count(*) AS runs, {summed}
                   FROM run_measures WHERE {where} GROUP BY 1, 2"""  # noqa: S608 (names of ours)
-        rows = self._database.cached((sql, *values), lambda connection: connection.execute(sql, values).fetchall())
+        rows = self._database.cached(sql, values)
         names = [*rows[0].keys()][2:] if rows else ()  # the first two are the day and the model
         return add_up({(row[0], row[1]): Sums(dict(zip(names, row[2:], strict=True))) for row in rows}, period)
 
@@ -239,18 +236,28 @@ class Measures(Part):
                     ORDER BY found.finished_at DESC, found.seq DESC""",  # noqa: S608
                 [*values, size, (page - 1) * size],
             ).fetchall()
-        return Page[MeasuredRun](rows=tuple(map(_measured, rows)), total=total)
+        found = []
+        for row in rows:
+            models = {role: row[role] for role in ROLES if row[role] is not None}
+            found.append(record_of(MeasuredRun, row, models=models))
+        return Page[MeasuredRun](rows=tuple(found), total=total)
 
 
 def write(connection: sqlite3.Connection, run: Run) -> None:
     """Store the figures of a finished run, in place of those it may have; in the transaction that ends it."""
     found = run_metrics.of_run(run)
-    row = {name: getattr(found, name) for name in _OF_RUN}
+    row = {name: getattr(run, name) for name in _OF_RUN} | {name: getattr(run.usage, name) for name in _OF_USAGE}
     row |= {role: run.models.get(role) for role in ROLES}
     row |= {
         "run_id": run.id,
         "finished_at": run.finished_at,
         "dataset": connection.execute("SELECT dataset FROM cases WHERE id = ?", [run.case_id]).fetchone()[0],
+        "loop_ms": found.loop_ms,
+        "termination": run.termination_reason,
+        "confidence": found.confidence,
+        "overall": found.overall,
+        "input_tokens": run.usage.prompt_tokens,
+        "output_tokens": run.usage.completion_tokens,
         "iterations": len(found.iterations),
         "hallucination": found.critique.hallucination,
         "revision": found.critique.revision,
@@ -290,7 +297,3 @@ def _picked(pick: Pick) -> tuple[list[Condition], str]:
             shown = column
         conditions.append((asked, bounds))
     return conditions, shown
-
-
-def _measured(row: sqlite3.Row) -> MeasuredRun:
-    return record_of(MeasuredRun, row, models={role: row[role] for role in ROLES if row[role] is not None})

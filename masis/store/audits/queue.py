@@ -18,10 +18,9 @@ from typing import Any, NamedTuple, get_args
 
 from masis.errors import UnknownRecord
 from masis.schema.review import Standing
-from masis.store.core.conditions import Condition, any_of, compared, joined
 from masis.store.core.connections import Part
-from masis.store.core.rows import record_of
-from masis.store.records import RISK_OF_FITTED, TIER_RANK, CaseFilter, CasePage, CaseSummary, Facets
+from masis.store.core.sql import Condition, any_of, compared, joined, record_of
+from masis.store.records import RISK_OF_FITTED, CaseFilter, CasePage, CaseSummary, Facets, risk_of
 
 QUERY_SHOWN = 200
 """Characters of the question that a list shows."""
@@ -120,14 +119,9 @@ class Queue(Part):
     def _counted(self, case_filter: CaseFilter, found: Matching) -> int:
         source = "case_words" if found.words_only else found.source
         sql = f"SELECT count(*) FROM {source} WHERE {found.where}"  # noqa: S608
-
-        def counting(connection: sqlite3.Connection) -> int:
-            return int(connection.execute(sql, found.values).fetchone()[0])
-
-        with self._database.reading() as connection:
-            if case_filter.open_to is not None:  # a lease ends without anybody writing
-                return counting(connection)
-            return self._database.cached((sql, found.values), counting)
+        if case_filter.open_to is not None:  # a lease ends without anybody writing
+            return int(self._database.value(sql, found.values))
+        return int(self._database.cached(sql, found.values)[0][0])
 
     def summary(self, case_id: str, viewer: str | None = None) -> CaseSummary:
         """One case as lists show it to a reviewer: state, figures, version. Raises UnknownRecord."""
@@ -143,10 +137,9 @@ class Queue(Part):
         The one need not match itself, since a decision often moves a case out of the queue it was opened from. Raises
         UnknownRecord.
         """
-        order = _order(case_filter)
         with self._database.reading() as connection:
-            beyond = order.beyond(connection, case_seq(connection, case_id), forward=forward)
-            return _first(connection, case_filter, order, without, forward=forward, beyond=beyond)
+            beyond = _order(case_filter).beyond(connection, case_seq(connection, case_id), forward=forward)
+            return _first(connection, case_filter, without, forward=forward, beyond=beyond)
 
     def following(self, case_id: str, case_filter: CaseFilter, *, without: Collection[str] = ()) -> str | None:
         """The next case of a queue that is none of ``without``; after the last one, from the first on again.
@@ -155,7 +148,7 @@ class Queue(Part):
         """
         with self._database.reading() as connection:
             found = self.beside(case_id, case_filter, forward=True, without=without)
-            return found or _first(connection, case_filter, _order(case_filter), without)
+            return found or _first(connection, case_filter, without)
 
     def facets(self, viewer: str | None = None) -> Facets:
         """Which values occur in the whole store, and how often; standings as they are for a reviewer."""
@@ -186,7 +179,7 @@ class Queue(Part):
             )
             SELECT value, (SELECT count(*) FROM cases WHERE {column} = value) FROM each WHERE value IS NOT NULL
         """  # noqa: S608
-        return dict(self._database.cached(sql, lambda connection: connection.execute(sql).fetchall()))
+        return dict(self._database.cached(sql))
 
     def _values_in_lists(self, column: str) -> dict[str, int]:
         found: Counter[str] = Counter()
@@ -206,13 +199,12 @@ def case_seq(connection: sqlite3.Connection, case_id: str) -> int:
 def _first(
     connection: sqlite3.Connection,
     case_filter: CaseFilter,
-    order: _Order,
     without: Collection[str],
     *,
     forward: bool = True,
     beyond: Condition = ("1", ()),
 ) -> str | None:
-    found = matching(connection, case_filter)
+    found, order = matching(connection, case_filter), _order(case_filter)
     row = connection.execute(
         f"SELECT cases.id FROM {found.source} WHERE {found.where} AND {beyond[0]} "  # noqa: S608
         # by number, which every index holds: for its id each case would be looked up
@@ -342,7 +334,8 @@ _WORDS = {f"{word}s": word for word in ("standing", "state", "field", "dataset",
 
 def _summary(row: sqlite3.Row) -> CaseSummary:
     query, likely = row["query_start"], row["likely"]
-    if likely is not None and not isclose(row["risk"], TIER_RANK[row["tier"]] + likely):  # a fitted score orders it
+    # a fitted score may order it
+    if likely is not None and not isclose(row["risk"], risk_of(row["tier"], row["severity"], likely)):
         likely = row["risk"] / RISK_OF_FITTED
     return record_of(
         CaseSummary,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Collection, Sequence
+from functools import reduce
 from typing import Any
 
 from masis.audit.acceptance import coverable, disagreement, fault_probability
@@ -15,7 +16,7 @@ from masis.store.audits import executions, metrics
 from masis.store.audits.queue import case_seq
 from masis.store.core.chained_log import canonical_json, sha256
 from masis.store.core.process_owner import Owner
-from masis.store.core.rows import record_of
+from masis.store.core.sql import record_of
 from masis.store.jobs import (
     StoredJobs,
     assert_not_removed,
@@ -28,9 +29,9 @@ from masis.store.jobs import (
     unpack,
     update_job,
 )
-from masis.store.records import RISK_OF_FITTED, TIER_RANK, Assessed, RunProgress, RunState, RunSummary
+from masis.store.records import RISK_OF_FITTED, Assessed, RunProgress, RunState, RunSummary, risk_of
 from masis.store.reviews.states import refresh
-from masis.views.headline import headline
+from masis.views.headline import headline, worst_severity
 
 # The figures of a run that lists show, filter and sort by: pure, from the run alone.
 
@@ -38,12 +39,11 @@ from masis.views.headline import headline
 def figures(run: Run) -> dict[str, Any]:
     """Return the columns of a finished run: scores of the original answer and what is wrong with it.
 
-    ``risk``, ``disagreement`` and ``doubt`` sort the queue, higher first. ``risk`` is the estimated probability that
-    the answer is faulty (0 to 1), plus 2 where a reason of tier ``must_look`` asks for a review and 1 where only such
-    of tier ``not_certified`` do; where a fitted score gave the probability, it is three times that, since the tier is
-    part of the score. Unscored counts as 1 in the other two. ``likely`` is the built-in probability, ``coverable``
-    whether a guarantee may accept the run. ``headline``: what is worst about the original answer in a line; a second
-    one counts the rest by kind.
+    ``risk``, ``disagreement`` and ``doubt`` sort the queue, higher first. ``risk`` is ``risk_of`` the estimated
+    probability that the answer is faulty; where a fitted score gave the probability, it is three times that, since the
+    tier is part of the score. Unscored counts as 1 in the other two. ``likely`` is the built-in probability,
+    ``coverable`` whether a guarantee may accept the run. ``headline``: what is worst about the original answer in a
+    line, ``severity`` how severe; a second line counts the rest by kind.
     """
     first = run.original
     confidence = first.critique.confidence if first else None
@@ -51,7 +51,7 @@ def figures(run: Run) -> dict[str, Any]:
     tier: ReviewTier | None = "must_look" if "must_look" in tiers else next(iter(tiers), None)
     likely = fault_probability(first) if first else 1.0
     fitted = run.acceptance.fault_probability
-    worst = headline(run)
+    worst, severity = headline(run), worst_severity(first) if first else None
     return {
         "quality": run.quality,
         "revised_quality": run.revised_quality,
@@ -69,12 +69,13 @@ def figures(run: Run) -> dict[str, Any]:
         "disagreement": disagreement(first) if first else 1.0,
         "doubt": 1.0 if confidence is None else 1.0 - confidence,
         "tier": tier,
-        "risk": TIER_RANK[tier] + likely if fitted is None else RISK_OF_FITTED * fitted,
+        "risk": risk_of(tier, severity, likely) if fitted is None else RISK_OF_FITTED * fitted,
         "rule": run.acceptance.rule,
         "auditor": run.auditor,
         "likely": likely,
         "coverable": coverable(run),
         "headline": "\n".join(filter(None, (worst.text, worst.others))),
+        "severity": severity,
     }
 
 
@@ -114,7 +115,7 @@ def write_result(connection: sqlite3.Connection, seq: int, run: Run, kept: Colle
     drop_parts(connection, seq, "step")
     for iteration in run.iterations:
         if iteration.iteration_number not in kept:
-            save_iteration(connection, seq, iteration)
+            save_part(connection, seq, "iteration", iteration.iteration_number, pack(iteration.model_dump_json()))
     columns = figures(run)
     columns |= {name: json.dumps(columns[name]) for name in ("flags", "reasons")}
     update_job(
@@ -130,29 +131,11 @@ def write_result(connection: sqlite3.Connection, seq: int, run: Run, kept: Colle
     metrics.write(connection, run)
 
 
-def save_iteration(connection: sqlite3.Connection, run_seq: int, iteration: Iteration) -> None:
-    """Write an iteration, in place of the one with its number."""
-    save_part(connection, run_seq, "iteration", iteration.iteration_number, pack(iteration.model_dump_json()))
-
-
-def read_iterations(connection: sqlite3.Connection, run_seq: int) -> tuple[Iteration, ...]:
-    """Return the iterations of a run, in order."""
-    return read_parts(connection, "run", run_seq, "iteration", Iteration)
-
-
-def read_steps(connection: sqlite3.Connection, run_seq: int) -> StepsDone | None:
-    """Return what the iteration under way has finished, put together from what each step left."""
-    whole: StepsDone | None = None
-    for part in read_parts(connection, "run", run_seq, "step", StepsDone):
-        whole = part if whole is None else whole.with_more(part)
-    return whole
-
-
 def read_run(connection: sqlite3.Connection, row: sqlite3.Row) -> Run:
     """Return the complete result of a finished run."""
     with readable(connection, "run", row["seq"]):
         run = Run.model_validate_json(unpack(row["payload"]))
-        iterations = read_iterations(connection, row["seq"])
+        iterations = read_parts(connection, "run", row["seq"], "iteration", Iteration)
         if len(iterations) != row["iterations"]:
             raise ValueError(f"it had {row['iterations']} iterations and has {len(iterations)}")
     return run.model_copy(update={"iterations": iterations})
@@ -195,7 +178,7 @@ class Runs(StoredJobs[Event, RunProgress]):
     def on_interrupted(self, connection: sqlite3.Connection, job: sqlite3.Row, at: str) -> None:
         """Write the log of executions."""
         try:
-            done = read_iterations(connection, job["seq"])
+            done = read_parts(connection, "run", job["seq"], "iteration", Iteration)
         except RecordDamaged:  # a database must open although one of its runs is damaged
             done = ()
         executions.log_cut_short(connection, job, _case_id_of(connection, job), done, at)
@@ -241,9 +224,9 @@ class Runs(StoredJobs[Event, RunProgress]):
     def save_iteration(self, run_id: str, iteration: Iteration) -> None:
         """Store an iteration as it is now; the same number again replaces it while the run is under way."""
         with self._database.transaction(durable=False) as connection:
-            run = self.unfinished(connection, run_id)
-            save_iteration(connection, run["seq"], iteration)
-            self.seen(connection, run["seq"])
+            seq, packed = self.unfinished(connection, run_id)["seq"], pack(iteration.model_dump_json())
+            save_part(connection, seq, "iteration", iteration.iteration_number, packed)
+            self.seen(connection, seq)
 
     def finish(self, run: Run, kept: Collection[int] = ()) -> None:
         """Store the result of a run, started here or computed elsewhere; the case's state follows at once.
@@ -270,8 +253,7 @@ class Runs(StoredJobs[Event, RunProgress]):
 
     def count_to_assess(self, rule: str | None) -> int:
         """Return how many cases ``to_assess`` gives in all."""
-        row = self._database.row(f"SELECT count(*) {_TO_ASSESS}", [rule])
-        return int(row[0]) if row else 0
+        return int(self._database.value(f"SELECT count(*) {_TO_ASSESS}", [rule]))
 
     def to_assess(self, rule: str | None, *, after: int, limit: int) -> tuple[Assessed, ...]:
         """Cases from number ``after`` on, in order, that stand by a run judged by another rule (any rule for None)."""
@@ -311,14 +293,15 @@ class Runs(StoredJobs[Event, RunProgress]):
         with self._database.reading() as connection:
             row = self.row(connection, run_id)
             assert_not_removed(connection, row)
+            steps = read_parts(connection, "run", row["seq"], "step", StepsDone)
             return record_of(
                 RunProgress,
                 row,
                 parsed=("models", "settings", "draft"),
                 run_id=run_id,
                 case_id=_case_id_of(connection, row),
-                iterations=read_iterations(connection, row["seq"]),
-                steps=read_steps(connection, row["seq"]),
+                iterations=read_parts(connection, "run", row["seq"], "iteration", Iteration),
+                steps=reduce(StepsDone.with_more, steps) if steps else None,
                 last_event=last_part(connection, row["seq"], "event"),
             )
 

@@ -13,18 +13,17 @@ import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, TypeVar
 
 from pydantic import ValidationError
 
 from masis.errors import InputError, StoreError, UnknownRecord
 from masis.schema.base import Page
-from masis.schema.review import Decision, LogCheck, LogEntry, SubjectCheck
+from masis.schema.review import ChainedEntry, Decision, LogCheck, LogEntry, SubjectCheck
 from masis.schema.screening import ScreeningDecision, ScreeningEntry
 from masis.store.core import guards, signatures
-from masis.store.core.conditions import Condition, joined
 from masis.store.core.connections import Connection, Part
-from masis.store.core.rows import insert
+from masis.store.core.sql import Condition, insert, joined
 from masis.store.records import LogFilter, LogHead
 from masis.store.retention.shrinking import settle
 
@@ -38,21 +37,6 @@ D = TypeVar("D", Decision, ScreeningDecision)
 E = TypeVar("E", LogEntry, ScreeningEntry)
 
 
-class Place(NamedTuple):
-    """Where an entry stands in its chain; the fields are columns of the log."""
-
-    seq: int
-    id: str
-    at: str
-    payload_digest: str
-    previous: str
-    digest: str
-
-
-PLACE = Place._fields
-"""The fields of an entry that make the chain."""
-
-
 def canonical_json(value: Any) -> str:
     """Return JSON with sorted keys and no blanks: the same content gives the same text. Raises ValueError for NaN."""
     return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
@@ -63,11 +47,13 @@ def sha256(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def place_after(head: LogHead, at: str, payload_digest: str) -> Place:
+def place_after(head: LogHead, at: str, payload_digest: str) -> ChainedEntry:
     """Return where an entry stands that is appended at this time."""
-    seq = head.length + 1
-    digest = _entry_digest(seq, at, payload_digest, head.digest)
-    return Place(seq, digest[:_ID_LENGTH], at, payload_digest, head.digest, digest)
+    seq, previous = head.length + 1, head.digest
+    digest = _entry_digest(seq, at, payload_digest, previous)
+    return ChainedEntry(
+        seq=seq, id=digest[:_ID_LENGTH], at=at, payload_digest=payload_digest, previous=previous, digest=digest
+    )
 
 
 def _entry_digest(seq: int, at: str, payload_digest: str, previous: str) -> str:
@@ -141,7 +127,7 @@ class ChainedLog(Generic[D, E]):
                 "`masis verify-log` names what else was."
             ) from error
         # the decision is checked, and the columns have their types from the table: checking all again takes as long
-        fields: dict[str, Any] = {"decision": decision, **{name: row[name] for name in PLACE}}
+        fields: dict[str, Any] = {"decision": decision, **{name: row[name] for name in ChainedEntry.model_fields}}
         return self.entry.model_construct(**fields)
 
     def page(
@@ -210,7 +196,7 @@ class ChainedLog(Generic[D, E]):
         payload = self.payload_of(decision)
         place = place_after(self.head(connection), at, sha256(payload))
         facts = self.facts(decision)
-        row = {**place._asdict(), **{name: facts[name] for name in self.columns}, **links}
+        row = {**place.model_dump(), **{name: facts[name] for name in self.columns}, **links}
         insert(connection, self.table, row)
         connection.execute(
             f"INSERT INTO {self.payloads} VALUES (?, ?, ?)",  # noqa: S608
@@ -218,7 +204,7 @@ class ChainedLog(Generic[D, E]):
         )
         if isinstance(connection, Connection) and connection.log_key is not None:
             signatures.sign(connection, connection.log_key, self.table, place.seq, place.digest)
-        return self.entry(decision=decision, **place._asdict())
+        return self.entry(decision=decision, **place.model_dump())
 
     def redact(self, connection: sqlite3.Connection, row: sqlite3.Row, *, by: str, reason: str, at: str) -> E:
         """Append the redaction of an entry, and remove what was written in it.
@@ -348,12 +334,8 @@ def check_subjects(
 ) -> SubjectCheck:
     """Compare the entries of a log with what they are about, as it is stored.
 
-    Args:
-        rows: ``seq``, ``id`` and ``payload`` of each entry that is about something, and whatever ``compare`` needs.
-        decision: What an entry of the log holds.
-        noun: What an entry is called.
-        compare: Returns the problems of one entry, or the reason for which it can't be compared, which is none.
-
+    ``rows`` hold ``seq``, ``id`` and ``payload`` of each, and whatever ``compare`` needs, which returns the problems of
+    one entry, or the reason for which it can't be compared, which is none. ``noun`` is what an entry is called.
     """
     broken: list[str] = []
     reasons: Counter[str] = Counter()

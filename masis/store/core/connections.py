@@ -16,9 +16,9 @@ import sqlite3
 import threading
 import time
 import weakref
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple
 
 from masis import version
 from masis.errors import (
@@ -44,9 +44,8 @@ POOL_SIZE = 8
 """Connections a process holds to one file at most: more readers than that at once gain nothing on one disk."""
 
 MOST_CACHED = 200
-"""Values that a connection remembers until something is written, such as counts of cases by filter."""
+"""Statements whose rows a connection remembers until something is written, such as counts of cases by filter."""
 
-Computed = TypeVar("Computed")
 Unguarded = Literal["refuse", "open", "rearm"]
 Values = Sequence[Any] | Mapping[str, Any]
 
@@ -54,29 +53,16 @@ Values = Sequence[Any] | Mapping[str, Any]
 class Connection(sqlite3.Connection):
     """A connection, lent to one thread at a time, with what the pool and the transaction in it have to know."""
 
-    file: tuple[int, int] | None = None
-    """Device and inode of the file it has open."""
+    file: tuple[int, int] | None = None  # device and inode of the file it has open
+    log_key: bytes | None = None  # the key that signs entries of the logs; None where nobody gave one
+    era = 0  # how often its pool had been closed when it was opened
+    durable = False  # whether a commit waits for the disk (synchronous = FULL)
+    writes = False  # whether the transaction holds the write lock
+    lost = False  # whether SQLite has undone the transaction by itself
+    once_committed: list[Callable[[], object]]  # what is called once the transaction is committed
 
-    log_key: bytes | None = None
-    """The key that signs entries of the logs; None where nobody gave one."""
-
-    era = 0
-    """How often its pool had been closed when it was opened."""
-
-    computed: tuple[tuple[int, int], dict[Hashable, Any]] = ((-1, -1), {})
-    """What ``Database.cached`` computed, and the change number of the database then."""
-
-    durable = False
-    """Whether a commit waits for the disk (``synchronous = FULL``)."""
-
-    writes = False
-    """Whether the transaction holds the write lock."""
-
-    lost = False
-    """Whether SQLite has undone the transaction by itself."""
-
-    once_committed: list[Callable[[], object]]
-    """What is called once the transaction is committed."""
+    # what Database.cached read, and the change number of the database then
+    computed: tuple[tuple[int, int], dict[tuple[Any, ...], list[Any]]] = ((-1, -1), {})
 
 
 class _Pool:
@@ -224,23 +210,22 @@ class Database:
         with self._begun(writes=False) as connection:
             yield connection
 
-    def cached(self, name: Hashable, compute: Callable[[Connection], Computed]) -> Computed:
-        """Return what ``compute`` gives, from memory unless the database was written to since, by anybody.
+    def cached(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
+        """Return the rows of a statement, from memory unless the database was written to since, by anybody.
 
         SQLite numbers the commits of others (``data_version``), and a connection counts the rows it changed itself. A
-        transaction that writes computes anew: what it has not committed yet is for nobody else.
+        transaction that writes asks anew: what it has not committed yet is for nobody else.
         """
         with self.reading() as connection:
             if connection.writes:
-                return compute(connection)
+                return connection.execute(sql, values).fetchall()
             change = (connection.execute("PRAGMA data_version").fetchone()[0], connection.total_changes)
             if connection.computed[0] != change or len(connection.computed[1]) >= MOST_CACHED:
                 connection.computed = (change, {})
-            values = connection.computed[1]
-            if name not in values:
-                values[name] = compute(connection)
-            found: Computed = values[name]
-            return found
+            known, asked = connection.computed[1], (sql, *values)
+            if asked not in known:
+                known[asked] = connection.execute(sql, values).fetchall()
+            return known[asked]
 
     def once_committed(self, action: Callable[[], object]) -> None:
         """Call something when the transaction of this thread is committed, at once where there is none."""
@@ -366,23 +351,19 @@ def open_database(
     version made it), UnguardedLog, StoreError (the place can't be used).
     """
     _check_place(path)
-    connection: sqlite3.Connection | None = None
     try:
-        connection = connect(path)
-        assert_readable(connection, path, known)
-        _use_write_ahead_log(connection)
-        migrations.migrate(connection, known)
-        if unguarded == "rearm":
-            with connection:
-                connection.execute("BEGIN IMMEDIATE")
-                guards.arm(connection)
-        if unguarded != "open":
-            guards.assert_armed(connection)
+        with contextlib.closing(connect(path)) as connection:
+            assert_readable(connection, path, known)
+            _use_write_ahead_log(connection)
+            migrations.migrate(connection, known)
+            if unguarded == "rearm":
+                with connection:
+                    connection.execute("BEGIN IMMEDIATE")
+                    guards.arm(connection)
+            if unguarded != "open":
+                guards.assert_armed(connection)
     except sqlite3.DatabaseError as error:
         raise _not_opened(path, error) from error
-    finally:
-        if connection is not None:
-            connection.close()
     return Database(path, now, log_key=log_key)
 
 

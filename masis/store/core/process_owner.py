@@ -7,7 +7,6 @@ machine can't be asked: its runs count as lost once they have given no sign of l
 from __future__ import annotations
 
 import functools
-import json
 import os
 import socket
 import subprocess
@@ -24,15 +23,6 @@ class Owner(NamedTuple):
     host: str
     pid: int
     started: str
-
-    def to_text(self) -> str:
-        """As stored in the database."""
-        return json.dumps(self._asdict(), sort_keys=True)
-
-    @classmethod
-    def from_text(cls, text: str) -> Owner:
-        """As read back from the database."""
-        return cls(**json.loads(text))
 
 
 def this_process() -> Owner:

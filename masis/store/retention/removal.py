@@ -21,7 +21,7 @@ from masis import version
 from masis.schema.retention import Candidate, Parts, Purge, PurgePlan, Removal, RetentionRule, Trigger
 from masis.store.audits.replies import remove_replies
 from masis.store.core.connections import Part
-from masis.store.core.rows import append, record_of
+from masis.store.core.sql import append, record_of
 from masis.store.jobs import unpack, update_job
 from masis.store.retention.shrinking import settle
 from masis.store.reviews.states import refresh
@@ -84,9 +84,15 @@ class Retention(Part):
         with self._database.reading() as connection:
             old = _old(connection, rule)
             goes = _candidates(connection, [each for each in old if each["kept_for"] is None])
+            goes += _grades(connection, rule)
+            kinds = Counter(each.kind for each in goes)
             return PurgePlan(
                 rule=rule,
-                goes=(*goes, *_grades(connection, rule)),
+                goes=tuple(goes),
+                runs=kinds["run"],
+                screenings=kinds["screening"],
+                bytes=sum(each.bytes for each in goes),
+                parts=Parts(**{name: sum(getattr(each.parts, name) for each in goes) for name in Parts.model_fields}),
                 kept=Counter(each["kept_for"] for each in old if each["kept_for"] is not None),
                 runs_in_all=self._database.value("SELECT count(*) FROM runs WHERE removed_by IS NULL"),
                 screenings_in_all=self._database.value("SELECT count(*) FROM screenings WHERE removed_by IS NULL"),

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 from masis.errors import StoreError, UnknownRecord
 from masis.store.core.chained_log import canonical_json
 from masis.store.core.connections import Part
-from masis.store.core.rows import insert, record_of
-from masis.store.records import DatasetVersion, LogHead, LostFromDataset
+from masis.store.core.sql import insert, record_of
+from masis.store.records import DatasetVersion, LostFromDataset
 from masis.store.reviews.decisions import LOG
 from masis.store.reviews.outcomes import AT_ONCE, CaseOutcome, Pin, outcomes_of
 
@@ -85,11 +85,6 @@ class Datasets(Part):
         """One version. Raises UnknownRecord."""
         with self._database.reading() as connection:
             return _version(_row(connection, name))
-
-    def log_head(self) -> LogHead:
-        """Where the decision log ends now."""
-        with self._database.reading() as connection:
-            return LOG.head(connection)
 
     def lost(self, name: str) -> LostFromDataset:
         """How many cases of a version can't be read any more as they were. Raises UnknownRecord."""

@@ -9,7 +9,7 @@ from masis.schema.review import Decision, LogCheck, LogEntry, SubjectCheck
 from masis.schema.team import QueuePolicy
 from masis.store.audits.queue import case_seq
 from masis.store.core.chained_log import ChainedLog, StoredLog
-from masis.store.core.conditions import Condition, any_of, compared
+from masis.store.core.sql import Condition, any_of, compared
 from masis.store.jobs import assert_not_removed
 from masis.store.records import DecisionFilter, DecisionPage
 from masis.store.reviews import subjects
@@ -135,9 +135,7 @@ class Decisions(StoredLog[Decision, LogEntry]):
             SELECT log.seq FROM cases JOIN decision_log AS log ON log.case_seq = cases.seq
             WHERE pending > 0 AND log.kind IN ('decision', 'undo', 'comment')))
             GROUP BY reviewer ORDER BY reviewer"""
-        return dict(
-            self._database.cached((sql, viewer), lambda connection: connection.execute(sql, [viewer]).fetchall())
-        )
+        return dict(self._database.cached(sql, [viewer]))
 
     def simulated(self) -> int:
         """How many entries the demo simulated: none in a database of people."""

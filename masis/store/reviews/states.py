@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 from masis.schema.review import CaseState
 from masis.schema.team import CasePolicy
-from masis.store.core.conditions import Condition
+from masis.store.core.sql import Condition
 
 STATE_OF_VERDICT: dict[str, CaseState] = {
     "approve": "approved",
@@ -163,9 +163,9 @@ def policy_of(stored: str | None) -> CasePolicy | None:
 
 _FIGURES = (
     *("quality", "revised_quality", "confidence", "overall", "invalid", "uncited", "iterations"),
-    *("flags", "reasons", "disagreement", "doubt", "tier", "risk", "headline"),
+    *("flags", "reasons", "disagreement", "doubt", "tier", "risk", "headline", "severity"),
 )
-_NO_FIGURES = (*[None] * 7, "[]", "[]", -1.0, -1.0, None, -1.0, None)
+_NO_FIGURES = (*[None] * 7, "[]", "[]", -1.0, -1.0, None, -1.0, None, None)
 
 _CASES_AT_ONCE = 500
 """Cases that are looked at together: their entries are held in memory, with the texts."""

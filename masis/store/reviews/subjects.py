@@ -64,7 +64,7 @@ def check(connection: sqlite3.Connection) -> SubjectCheck:
         if row["redaction_seq"] is not None:
             return problems or REDACTED_CASE
         problems += _problems(connection, row, decision)
-        removed = row["removed_by"] is not None and decision.about is not None and decision.about.run is not None
+        removed = row["removed_by"] is not None and decision.about.run is not None
         return REMOVED_RUN if removed and not problems else problems
 
     found = check_subjects(connection.execute(_ENTRIES), Decision, "entry", compare)

@@ -19,7 +19,7 @@ from masis.schema.team import CaseWork, LakeSample, Lease, MachineShown, QueuePo
 from masis.store.audits.queue import case_seq
 from masis.store.core.chained_log import canonical_json, sha256
 from masis.store.core.connections import Part
-from masis.store.core.rows import append, record_of
+from masis.store.core.sql import append, record_of
 from masis.store.reviews.states import policy_of
 
 T = TypeVar("T", bound=TeamRecord)
@@ -113,7 +113,7 @@ class Team(Part):
         """
         sql = """SELECT who, count(*) FROM case_work JOIN cases ON cases.seq = case_seq
             WHERE kind = ? AND (kind <> 'decided' OR pending = 0) GROUP BY who"""
-        return dict(self._database.cached((sql, kind), lambda connection: connection.execute(sql, [kind]).fetchall()))
+        return dict(self._database.cached(sql, [kind]))
 
     def hides_machine_from(self, reviewer: str, shown: MachineShown) -> bool:
         """Whether there is an audited case whose verdict a policy that shows it ``shown`` hides from a reviewer."""
@@ -154,10 +154,16 @@ class Team(Part):
         with self._database.reading() as connection:
             if version is None:
                 return in_force(connection, kind)
-        found = [kind(), *map(kind.model_validate_json, self._payloads(kind.kind))]
+        found = [kind(), *(record for *_, record in self.history(kind))]
         if version not in range(len(found)):
             raise StoreError(f"there is no version {version} of the {kind.kind.replace('_', ' ')}.")
         return found[version]
+
+    def history(self, kind: type[T]) -> list[tuple[str, str, T]]:
+        """Return when, by whom and what was set of a kind, oldest first."""
+        sql = "SELECT at, by, payload FROM team_records WHERE kind = ? ORDER BY seq"
+        rows = self._database.execute(sql, [kind.kind])
+        return [(at, by, kind.model_validate_json(payload)) for at, by, payload in rows]
 
     def put(self, by: str, record: T) -> T:
         """Set a policy, a rubric or label types from now on; decisions made before keep those they were made under."""

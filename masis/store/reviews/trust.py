@@ -84,8 +84,7 @@ class TrustReads(Part):
         sql = """SELECT runs.auditor, min(runs.models), count(*)
                  FROM cases JOIN jobs AS runs ON runs.seq = cases.run_seq
                  WHERE runs.auditor IS NOT NULL GROUP BY runs.auditor ORDER BY count(*) DESC"""
-        rows = self._database.cached(sql, lambda connection: connection.execute(sql).fetchall())
-        return [(str(row[0]), dict(json.loads(row[1])), int(row[2])) for row in rows]
+        return [(str(row[0]), dict(json.loads(row[1])), int(row[2])) for row in self._database.cached(sql)]
 
     def spot_checks(self) -> dict[str, list[Any]]:
         """Return every case whose newest finished run was drawn for a spot check, decided or not."""

@@ -22,7 +22,7 @@ from masis.screening.sources.records import RecordKeys, record_keys, same_record
 from masis.screening.sources.retrievers import search_terms
 from masis.store.audits.cases import BATCH, in_batches
 from masis.store.core.connections import Part
-from masis.store.core.rows import insert, record_of
+from masis.store.core.sql import insert, record_of
 from masis.store.screening import corpus_search
 
 # Putting abstracts into a corpus: each study once, each id once.
@@ -83,44 +83,36 @@ def _insert(connection: sqlite3.Connection, corpus: int, new: _Prepared) -> Lite
     return "added"
 
 
+def _known_by(
+    connection: sqlite3.Connection, corpus: int, marks: Iterable[tuple[str, str | None]]
+) -> Iterator[sqlite3.Row]:
+    """The records of a corpus that have one of these marks, column by column."""
+    for column, value in marks:
+        if value is not None:
+            sql = f"SELECT * FROM corpus_abstracts WHERE corpus_seq = ? AND {column} = ? LIMIT 100"  # noqa: S608
+            yield from connection.execute(sql, [corpus, value])
+
+
 def _same(connection: sqlite3.Connection, corpus: int, new: RecordKeys) -> int | None:
     """Return the row of the record that another one repeats; None where it is new."""
-    for column, value in (("doi", new.doi), ("pmid", new.pmid), ("title_key", new.title)):
-        if value is None:
-            continue
-        rows = connection.execute(
-            f"SELECT seq, doi, pmid, title_key, year FROM corpus_abstracts WHERE corpus_seq = ? AND {column} = ? "  # noqa: S608
-            "LIMIT 100",
-            [corpus, value],
-        )
-        if (found := next((row[0] for row in rows if same_record(new, RecordKeys(*row[1:]))), None)) is not None:
-            return int(found)
+    for row in _known_by(connection, corpus, (("doi", new.doi), ("pmid", new.pmid), ("title_key", new.title))):
+        if same_record(new, RecordKeys(row["doi"], row["pmid"], row["title_key"], row["year"])):
+            return int(row["seq"])
     return None
 
 
 def _study_of(connection: sqlite3.Connection, corpus: int, notice: Notice) -> int | None:
     """Return the row of the study that a notice is about; None where the corpus doesn't hold it."""
-    known = [("doi", each) for each in notice.dois] + [("pmid", each) for each in notice.pmids]
-    for column, value in (*known, *([("title_key", notice.title)] if notice.title else [])):
-        rows = connection.execute(
-            f"SELECT seq, payload FROM corpus_abstracts WHERE corpus_seq = ? AND {column} = ? LIMIT 100",  # noqa: S608
-            [corpus, value],
-        )
-        for row in rows:
-            if notice_of(Abstract.model_validate_json(row[1])) is None:
-                return int(row[0])
-    return None
+    named = [*(("doi", each) for each in notice.dois), *(("pmid", each) for each in notice.pmids)]
+    found = _known_by(connection, corpus, (*named, ("title_key", notice.title or None)))
+    return next((row["seq"] for row in found if notice_of(Abstract.model_validate_json(row["payload"])) is None), None)
 
 
 def _notice_about(connection: sqlite3.Connection, corpus: int, study: RecordKeys) -> PublicationStatus | None:
     """Return what a notice that came before a study says of it; None where there is none."""
-    if study.title is None:
-        return None
-    rows = connection.execute(
-        "SELECT payload FROM corpus_abstracts WHERE corpus_seq = ? AND title_key = ? LIMIT 100", [corpus, study.title]
-    )
-    found = (notice_of(Abstract.model_validate_json(row[0])) for row in rows)
-    return next((each.status for each in found if each is not None), None)
+    found = _known_by(connection, corpus, [("title_key", study.title)])
+    notices = (notice_of(Abstract.model_validate_json(row["payload"])) for row in found)
+    return next((each.status for each in notices if each is not None), None)
 
 
 def _rewrite(connection: sqlite3.Connection, seq: int, change: Callable[[Abstract], Abstract]) -> None:

@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 
 from masis.schema.screening import Abstract
-from masis.store.core.rows import insert
+from masis.store.core.sql import insert
 
 TITLE_WEIGHT, TEXT_WEIGHT, KEYWORDS_WEIGHT = 3.0, 1.0, 2.0
 
@@ -65,15 +65,11 @@ def search(
     if not terms:
         return []
     table = table_of(corpus_seq)
+    # quoted, so that nothing in a term is read as FTS5's syntax
+    phrases = ['"' + term.replace('"', '""') + '"' for term in terms]
     rows = connection.execute(
         f"""SELECT rowid FROM {table} WHERE {table} MATCH ?
             ORDER BY bm25({table}, {TITLE_WEIGHT}, {TEXT_WEIGHT}, {KEYWORDS_WEIGHT}), rowid LIMIT ? OFFSET ?""",  # noqa: S608 (names of ours)
-        [" OR ".join(map(_phrase, terms)), limit, offset],
+        [" OR ".join(phrases), limit, offset],
     )
     return [row[0] for row in rows]
-
-
-def _phrase(term: str) -> str:
-    """A term as FTS5 quotes it, so that nothing in it is read as syntax."""
-    quoted = term.replace('"', '""')
-    return f'"{quoted}"'

@@ -10,9 +10,9 @@ import sqlite3
 from masis.errors import StaleVersion, StoreError, UnknownRecord
 from masis.schema.base import Page
 from masis.schema.review import SubjectCheck
-from masis.schema.screening import Agreement, Override, ScreeningDecision, ScreeningEntry
+from masis.schema.screening import Agreement, Override, ScreeningDecision, ScreeningEntry, ScreeningEntryKind
 from masis.store.core.chained_log import ChainedLog, StoredLog
-from masis.store.core.conditions import any_of, compared
+from masis.store.core.sql import any_of, compared
 from masis.store.jobs import job_row
 from masis.store.records import ScreeningLogFilter
 from masis.store.screening import subjects
@@ -74,14 +74,10 @@ class ScreeningLog(StoredLog[ScreeningDecision, ScreeningEntry]):
 
     def overrides(self, screening_id: str) -> tuple[Override, ...]:
         """What people said about the grades of a screening, oldest first, with the id of each entry."""
-        with self._database.reading() as connection:
-            seq = job_row(connection, "screening", screening_id)["seq"]
-            rows = LOG.rows(connection, "log.screening_seq = ? AND log.kind = 'override'", [seq])
-        entries = map(LOG.read, rows)
         return tuple(
-            each.decision.override.model_copy(update={"id": each.id})
-            for each in entries
-            if each.decision is not None and each.decision.override is not None
+            decision.override.model_copy(update={"id": entry_id})
+            for entry_id, decision in self._said(screening_id, "override")
+            if decision.override is not None
         )
 
     def agreements(self, screening_id: str) -> tuple[Agreement, ...]:
@@ -89,19 +85,23 @@ class ScreeningLog(StoredLog[ScreeningDecision, ScreeningEntry]):
 
         One that was taken back, by whoever had said it, is left out; repeated, it is there once.
         """
-        with self._database.reading() as connection:
-            seq = job_row(connection, "screening", screening_id)["seq"]
-            rows = LOG.rows(connection, "log.screening_seq = ? AND log.kind = 'agreement'", [seq])
         found: dict[tuple[str, str], Agreement] = {}
-        for entry in map(LOG.read, rows):
-            if entry.decision is None or (agreement := entry.decision.agreement) is None:
+        for entry_id, decision in self._said(screening_id, "agreement"):
+            if (agreement := decision.agreement) is None:
                 continue
             key = (agreement.abstract_id, agreement.reviewer)
             if not agreement.agrees:
                 found.pop(key, None)
             elif key not in found:
-                found[key] = agreement.model_copy(update={"id": entry.id})
+                found[key] = agreement.model_copy(update={"id": entry_id})
         return tuple(found.values())
+
+    def _said(self, screening_id: str, kind: ScreeningEntryKind) -> list[tuple[str, ScreeningDecision]]:
+        """What is left of the entries of a kind about a screening, oldest first, each with its id."""
+        with self._database.reading() as connection:
+            seq = job_row(connection, "screening", screening_id)["seq"]
+            entries = map(LOG.read, LOG.rows(connection, "log.screening_seq = ? AND log.kind = ?", [seq, kind]))
+            return [(each.id, each.decision) for each in entries if each.decision is not None]
 
     def entries(self, wanted: ScreeningLogFilter | None = None) -> Page[ScreeningEntry]:
         """One page of the log."""

@@ -14,7 +14,7 @@ from masis.errors import StoreError
 from masis.schema.base import Record
 from masis.schema.screening import Abstract, Grade, Outcome, Round, Screening, ScreeningEvent, Thresholds
 from masis.store.core.process_owner import Owner
-from masis.store.core.rows import record_of
+from masis.store.core.sql import record_of
 from masis.store.jobs import (
     StoredJobs,
     assert_not_removed,

@@ -1,14 +1,22 @@
-"""The order of the steps, and what becomes of a step that fails."""
+"""The loop: the only place that knows the order of the steps, and what becomes of a step that fails.
+
+    draft (if there is no answer) -> [citations -> claims -> critique -> evaluation] -> stop? -> revision -> [...]
+
+An iteration is one audited answer; between each two stands a revision (REQ-CRITIC-015).
+The loop takes the five roles as values, yields events and returns the run; it never sees a store, a page or an SDK.
+"""
 
 from __future__ import annotations
 
 import logging
 import queue
-from collections.abc import Callable, Generator, Iterator, Mapping
+import time
+import uuid
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import wait
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar
 
 from pydantic_core import to_jsonable_python
 
@@ -17,14 +25,15 @@ from masis.audit import acceptance, claims, critique, evaluation, issues, limits
 from masis.audit.carried import carried, with_carried, with_raised
 from masis.audit.citations import audit_citations
 from masis.audit.citations.given import placed
-from masis.audit.claims import Checked
+from masis.audit.claims import Checked, Verifier
 from masis.audit.concurrency import start_in_thread
 from masis.audit.context import AuditContext
+from masis.audit.critique import Critic
+from masis.audit.evaluation import Evaluator
 from masis.audit.instructions import uncertified
-from masis.audit.loop.inputs import Clock, Events, Progress, Roles
-from masis.audit.output_validation import passed
-from masis.audit.revision import NO_ACCUSATION, dropped
-from masis.audit.run_control import Cancelled, Notice
+from masis.audit.output_validation import OutputValidator, PydanticValidator, passed
+from masis.audit.revision import NO_ACCUSATION, Reviser, dropped
+from masis.audit.run_control import Cancelled, Notice, RunControl
 from masis.errors import MAX_ITERATIONS_WARNING, StepError
 from masis.schema.audit import (
     CitationAudit,
@@ -37,12 +46,82 @@ from masis.schema.audit import (
     MissingPoint,
     Revision,
 )
-from masis.schema.base import Unscored
+from masis.schema.base import Unscored, utc_now
 from masis.schema.calls import ModelCall, Step, Usage
 from masis.schema.case import Case, Evidence
-from masis.schema.run import Event, Iteration, Run, RunWarning, StepsDone, TerminationReason, Versions
+from masis.schema.run import Event, Iteration, LocalModel, Run, RunWarning, StepsDone, TerminationReason, Versions
 from masis.schema.wording import counted
 from masis.settings import Settings
+
+T = TypeVar("T")
+
+# Drafting: an answer for a case that came without one. The role alone; there is no rule in code around it.
+
+
+class Drafter(Protocol):
+    """Writes an answer from the evidence, citing it by id."""
+
+    def draft(self, query: str, evidence: Sequence[Evidence]) -> Draft:
+        """Return an answer whose every assertion cites the chunk that supports it. StepError if there is none."""
+
+
+Events = Generator[Event, None, None]
+Audit = Generator[Event, None, Run]
+
+
+@dataclass(frozen=True)
+class Roles:
+    """Who judges: any mix of offline, models and people's own. ``models`` names each role's for the record.
+
+    ``control`` is the one that roles with a model were made with; ``waits`` says that some role waits for others, so
+    that the loop tells meanwhile what happens and can be stopped; ``prompts`` the version of each role's prompts;
+    ``local_models`` the model files that roles use on this machine. Every improved answer passes ``validator`` before
+    it is audited.
+    """
+
+    drafter: Drafter
+    verifier: Verifier
+    critic: Critic
+    reviser: Reviser
+    evaluator: Evaluator
+    models: dict[str, str]
+    offline_rules: str | None = None
+    control: RunControl = field(default_factory=RunControl)
+    waits: bool = False
+    prompts: dict[str, str] = field(default_factory=dict)
+    local_models: tuple[LocalModel, ...] = ()
+    validator: OutputValidator = field(default_factory=PydanticValidator)
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far an interrupted run had come: its finished iterations, the last with the revision made from it.
+
+    ``steps`` are those that the iteration after them had finished. ``rewritten`` says that somebody outside of the
+    audit wrote the last revision: it is audited even if its text is that of the answer before it, where a reviser's
+    ends the loop.
+    """
+
+    draft: Draft | None = None
+    iterations: tuple[Iteration, ...] = ()
+    events: int = 0
+    warnings: tuple[RunWarning, ...] = ()
+    steps: StepsDone | None = None
+    rewritten: bool = False
+
+
+def new_run_id() -> str:
+    """A fresh id for a run."""
+    return uuid.uuid4().hex
+
+
+@dataclass(frozen=True)
+class Clock:
+    """Where times come from: ``now`` for records, ``seconds`` (monotonic) for durations."""
+
+    now: Callable[[], str] = utc_now
+    seconds: Callable[[], float] = time.perf_counter
+
 
 # What a run reports as it goes: events for observers, warnings for the record, lines for the log.
 #
@@ -133,8 +212,6 @@ def _placed(what: str, step: Step | None, number: int | None) -> str:
     place = [f"step {step}" if step else "", f"iteration {number}" if number is not None else ""]
     return f"{what} in {', '.join(filter(None, place))}" if any(place) else what
 
-
-T = TypeVar("T")
 
 STOPPED = Unscored(reason="the audit was stopped before the critic had answered")
 POLL_S = 0.2
@@ -596,3 +673,26 @@ class AuditRun:
             loose_calls=loose,
             usage=Usage.of((*drafted, *(call for it in self.iterations for call in it.calls), *loose)),
         )
+
+
+def audit(
+    case: Case,
+    roles: Roles,
+    settings: Settings,
+    *,
+    run_id: str,
+    case_digest: str = "",
+    cancelled: Callable[[], bool] = lambda: False,
+    progress: Progress | None = None,
+    keep: Callable[[Draft | Iteration | StepsDone], None] = lambda finished: None,
+    clock: Clock | None = None,
+) -> Generator[Event, None, Run]:
+    """Audit one case, yielding an event as each thing happens, and return the run.
+
+    ``cancelled`` is asked between steps, while a step waits for a model, and between claims that are checked without
+    one; ``keep`` is handed the draft, each iteration and, where a step may cost something, each step as it is finished;
+    ``progress`` continues from what was kept. A step that fails is recorded on the run, never raised. At the depth
+    ``quick`` no critic, judge or reviser is asked.
+    """
+    run = AuditRun(case, roles, settings.at_depth(), run_id, case_digest, cancelled, keep, clock or Clock())
+    return (yield from run.run(progress or Progress()))
