@@ -193,15 +193,15 @@ def _accuses(issue: Issue) -> bool:
 
 def _confirmed(standing: Stretch, checks: Sequence[ClaimCheck]) -> bool:
     """Return whether the verifier supports every claim of the stretch, and it makes one."""
-    verdicts = [
+    verdicts = {
         check.verdict
         for check in checks
         if check.claim.start is not None
         and check.claim.end is not None
         and check.claim.start < standing.end
         and standing.start < check.claim.end
-    ]
-    return bool(verdicts) and all(verdict == "supported" for verdict in verdicts)
+    }
+    return verdicts == {"supported"}
 
 
 def _placed(issue: Issue, standing: Stretch, number: int) -> Issue:

@@ -35,18 +35,11 @@ def placed(given: Sequence[GivenCitation], original: str, answer: str) -> tuple[
             continue
         first = units[covered[0]].start
         sentences = original[first : units[covered[-1]].end]
-        places = [at for at in _places(sentences, answer) if at in starts and at + len(sentences) in ends]
+        places = [at for at in starts if at + len(sentences) in ends and answer.startswith(sentences, at)]
         if len(places) == 1:
             moved = places[0] - first
             kept.append(citation.model_copy(update={"start": citation.start + moved, "end": citation.end + moved}))
     return tuple(kept)
-
-
-def _places(words: str, text: str) -> Iterator[int]:
-    at = text.find(words)
-    while at >= 0:
-        yield at
-        at = text.find(words, at + 1)
 
 
 def resolved(citation: GivenCitation, index: EvidenceIndex) -> Resolution:
