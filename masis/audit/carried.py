@@ -38,16 +38,8 @@ def carried(
 ) -> tuple[Issue, ...]:
     """Return the issues of the iteration before that are still open in an answer and that nobody raised again.
 
-    Args:
-        before: The iteration whose answer was revised.
-        answer: The new answer.
-        audit: Its sentences.
-        checks: The verdicts on its claims.
-        found: The issues that citations and claims raise in it.
-
-    Returns:
-        The issues as they were, placed in the new answer, with ``carried_from`` set; their ids are still to be given.
-
+    ``found`` are those that citations and claims raise in the new answer. The issues come as they were, placed in it,
+    with ``carried_from`` set; their ids are still to be given.
     """
     revised = _Revised(before, answer, audit)
     accusing = sorted(filter(_accuses, before.issues), key=lambda issue: not issue.major)[:CARRIED_MOST]

@@ -178,10 +178,7 @@ class CopyIndex:
     def find(self, claim: str, allowed: Collection[int] | None = None) -> Copied | None:
         """Return where the evidence says the claim in its words and order; None where it does not.
 
-        Args:
-            claim: One sentence, without citation markers.
-            allowed: The positions of the chunks that count; all of them where None.
-
+        The claim is one sentence, without citation markers; ``allowed`` are the positions of the chunks that count.
         """
         forms = list(dict.fromkeys([words_of(claim), words_of(_CONNECTIVE.sub("", claim, count=1))]))
         objection, objected = "", []
@@ -197,12 +194,9 @@ class CopyIndex:
         return Copied(tuple(objected), objection) if objected else None
 
     def changes(self, claim: str, near: Iterable[tuple[int, int]]) -> Iterator[Change]:
-        """Yield how these sentences differ from a claim, where all else is the same: near-copies.
+        """Yield how sentences differ from a claim, itself one sentence, where all else is the same: near-copies.
 
-        Args:
-            claim: One sentence.
-            near: Sentences to compare it with, as the position of the chunk and an offset into its text.
-
+        ``near`` names them by the position of the chunk and an offset into its text.
         """
         mine = words_of(claim)
         if not LEAST_WORDS <= len(mine) <= LONGEST_COMPARED:
