@@ -77,10 +77,7 @@ def check_answer(
     completeness: bool,
     within: Callable[[Sequence[Claim]], tuple[Claim, ...]] = tuple,
 ) -> tuple[tuple[Claim, ...], Checked]:
-    """All claims of the answer; one check for each that ``within`` keeps and, if asked for, what is left out.
-
-    Raises StepError.
-    """
+    """All claims; a check for each that ``within`` keeps and, if asked for, what is left out. Raises StepError."""
     if isinstance(verifier, ChecksAnswers):
         every, whole = verifier.check_answer(answer, audit, query, evidence, completeness=completeness)
         found = within(every)

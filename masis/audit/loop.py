@@ -295,10 +295,7 @@ class AuditRun:
         yield self.reporter.event("step_started", iteration=number, step=step)
 
     def _doing(self, step: Step, work: Callable[[], T]) -> Generator[Event, None, T | Unscored]:
-        """Do a step's work, timed; where it may wait for a model, emit what its calls report meanwhile.
-
-        A step that fails leaves a reason.
-        """
+        """Do a step's work, timed, emitting what its calls to models report; a step that fails leaves a reason."""
         with self._timed(step):
             try:
                 if not self.roles.waits:

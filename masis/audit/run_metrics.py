@@ -52,9 +52,7 @@ class CritiqueMeasures(NamedTuple):
 
 
 class RunMeasures(NamedTuple):
-    """One run of the loop, with its wall time: REQ-CRITIC-OBS-001. ``confidence``, ``overall`` and ``critique`` are
-    about the original answer.
-    """
+    """One run of the loop: REQ-CRITIC-OBS-001. But for wall time and iterations all is about the original answer."""
 
     run: Run
     loop_ms: float

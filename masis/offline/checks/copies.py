@@ -247,10 +247,7 @@ class CopyIndex:
 
 
 def one_change(mine: Sequence[str], theirs: Sequence[str]) -> Change | None:
-    """Return the one stretch in which two sentences differ; None where there is none, or more.
-
-    Linear: what is the same at both ends is cut off.
-    """
+    """Return the one stretch in which two sentences differ; None where there is none, or more. Linear."""
     start, least = 0, min(len(mine), len(theirs))
     while start < least and mine[start] == theirs[start]:
         start += 1

@@ -112,9 +112,7 @@ def aspects(query: str) -> tuple[Aspect, ...]:
 
 
 def share_met(wanted: dict[str, float], found: frozenset[str]) -> float:
-    """Return the share (by weight) of the wanted stems that are found, loosely where need be. 1 where nothing is
-    wanted.
-    """
+    """Return the share (by weight) of the wanted stems that are found, if loosely; 1 where nothing is wanted."""
     total = sum(wanted.values())
     if not total:
         return 1.0

@@ -244,9 +244,7 @@ _KINDRED = ({"duration", "months"}, {"celsius", "fahrenheit"})
 
 
 def comparable(claim: Fact, other: Fact) -> bool:
-    """Return whether the two could contradict each other: same kind and dimension; bare numbers must count the same
-    noun.
-    """
+    """Return whether the two could contradict each other: of one dimension or, if bare numbers, of the same noun."""
     if claim.kind != other.kind:
         return False
     if claim.dimension != other.dimension:
@@ -262,9 +260,7 @@ def comparable(claim: Fact, other: Fact) -> bool:
 
 
 def likeness(claim: Fact, other: Fact) -> float:
-    """Return how much two different facts look like one altered into the other, 0..1: digits exchanged, another
-    magnitude, one part of a date changed.
-    """
+    """Return how much one fact looks like another altered, 0..1: digits exchanged, a magnitude, one part of a date."""
     if claim.kind == "date":
         return _like_dates(claim.day, other.day)
     mine, theirs = _digits(claim.text), _digits(other.text)
@@ -315,9 +311,7 @@ def _digits(text: str) -> str:
 
 
 def agree(claim: Fact, other: Fact) -> bool:
-    """Return whether `other` agrees with `claim`: equal in base units, or rounded to the claim's digits; dates as far
-    as both go.
-    """
+    """Return whether `other` agrees with `claim`: equal, or rounded to the claim's digits; dates as far as both go."""
     if claim.kind != other.kind:
         return False
     if claim.kind == "date":

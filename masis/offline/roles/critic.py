@@ -83,9 +83,7 @@ class OfflineCritic:
 
 
 def unsafe(context: AuditContext) -> Iterator[Objection]:
-    """Yield advice that can harm: critical where no evidence supports it, high where that could not be decided, medium
-    where the evidence itself gives it.
-    """
+    """Yield advice that can harm: critical without support, high if undecided, medium if the evidence gives it."""
     verdicts = {check.claim.sentence: check for check in context.claims}
     for number, sentence in enumerate(context.citation_audit.sentences):
         found = UNSAFE.search(sentence.text)
