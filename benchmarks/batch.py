@@ -27,7 +27,7 @@ sys.path.insert(0, str(ROOT))
 
 from masis.api.batch import AUDITS_A_CALL, Job, audit_in_threads
 from masis.api.roles import with_concurrency
-from masis.datasets.mapping import read_any
+from masis.datasets.mapping.reader import read_any
 from masis.schema.case import Case
 from masis.schema.run import (
     Iteration,

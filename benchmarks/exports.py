@@ -18,7 +18,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from masis.datasets.exports import FORMATS, Selection, write_file
+from masis.datasets.exports.export import Selection, write_file
+from masis.datasets.exports.formats import FORMATS
 from masis.schema.case import Case
 from masis.schema.review import Decision, TargetLabel
 from masis.services import ANONYMOUS, Workbench, demo_cases

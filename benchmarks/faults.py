@@ -54,7 +54,7 @@ def finished(database: Path) -> int:
     """Cases with a finished run, as the database has it now."""
     if not database.exists():
         return 0
-    states = Workbench.open(database).cases.overview().states
+    states = Workbench.open(database).store.cases.states()
     return sum(count for state, count in states.items() if state not in ("new", "running", "interrupted"))
 
 

@@ -138,7 +138,7 @@ def measure(given: argparse.Namespace, base: str, path: Path) -> int:
     took = time.monotonic() - begun
     reviews = [pipe.recv() for pipe in pipes]
     workbench = Workbench.open(path)
-    while workbench.store.inbox.count_waiting():
+    while workbench.store.inbox.waiting(1):
         time.sleep(0.1)
     read_after = time.monotonic() - begun - took
     acknowledged = {name for name, status, _ in results if status == 202}

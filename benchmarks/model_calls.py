@@ -25,7 +25,7 @@ os.environ["SCRIPTED_KEY"] = "loopback/0123456789"
 
 from masis.api.audits import audit_citations, run_audit
 from masis.audit.assertions import asserts
-from masis.datasets.mapping import read_any
+from masis.datasets.mapping.reader import read_any
 from masis.schema.case import Case
 from masis.services import demo_cases
 from masis.settings import ROLES, Settings

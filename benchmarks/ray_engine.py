@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from masis.datasets.lake import open_lake
-from masis.datasets.mapping import read_any
+from masis.datasets.mapping.reader import read_any
 from masis.schema.case import Case
 from masis.services import demo_cases
 

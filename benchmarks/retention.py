@@ -40,7 +40,7 @@ def _type(path: Path, over: Event) -> None:
     with Store.open(path) as store:
         while not over.wait(0.02):
             begun = time.perf_counter()
-            store.drafts.save("Ada", "case:1", "note", "typed")
+            store.drafts.save("Ada", "case:1", {"note": "typed"})
             waits.append((time.perf_counter() - begun) * 1000)
     waits.sort()
     if waits:

@@ -42,7 +42,7 @@ LARGE = 3_000
 def prepared(path: Path) -> list[str]:
     """The demo, audited, and large cases to audit meanwhile; returns the ids of the audited ones."""
     bench = Workbench.open(path)
-    bench.cases.add_demo(ANONYMOUS)
+    bench.cases.add(ANONYMOUS, demo_cases())
     for case in demo_cases():
         if bench.audits.needed(case):
             bench.audits.audit(ANONYMOUS, case)

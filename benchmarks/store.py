@@ -224,7 +224,7 @@ def of_store(bench: Workbench, count: int, target: float) -> bool:
 
 
 def _write(bench: Workbench, number: int) -> None:
-    bench.store.drafts.save("Ada", "benchmark", "note", str(number))
+    bench.store.drafts.save("Ada", "benchmark", {"note": str(number)})
 
 
 async def of_pages(served: Served, bench: Workbench, target: float) -> bool:

@@ -27,8 +27,8 @@ from masis.errors import (
     UnknownRecord,
 )
 from masis.llm.roles import reviser, verifier
-from masis.schema.audit import Critique, Evaluation, Issue, IssueType, Revision, Severity
-from masis.schema.case import Case, Evidence
+from masis.schema.audit import Critique, Evaluation, Issue, IssueType, Revision
+from masis.schema.case import Case, Evidence, Severity
 from masis.schema.run import Event, Iteration, Run, TerminationReason
 from masis.settings import Settings
 from tests.audit.test_loop import CASE, run

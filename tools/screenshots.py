@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
 
-from masis.datasets.exports import Selection
+from masis.datasets.exports.export import Selection
 from masis.services import Actor, Workbench
 from masis.services.demo_database import NOT_AUDITED, TO_ADJUDICATE, fill_demo
 from masis.services.desk import Desk
@@ -59,7 +59,7 @@ def prepared(path: Path) -> list[Shot]:
     workbench.screenings.override(
         ADA, "demo-pad", CORRECTED, "relevance_score", 0.95, reason="It is what we ask about."
     )
-    with Desk.on(workbench, ADA.name) as desk:
+    with Desk(workbench, reviewer=ADA.name) as desk:
         entry = desk.decide(
             DECIDED[0], "reject", reason="fabricated_citation", note="The second sentence is what matters."
         )

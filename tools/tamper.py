@@ -404,7 +404,7 @@ def _append(connection: sqlite3.Connection, key: bytes | None) -> None:
         """INSERT INTO decision_log
                (seq, id, at, payload_digest, previous, digest, case_seq, run_seq, kind, source, verdict)
            VALUES (?, ?, ?, ?, ?, ?, 1, 1, 'decision', 'HUMAN', 'reject')""",
-        [*place],
+        [*place.model_dump().values()],
     )
     connection.execute("INSERT INTO decision_payloads VALUES (?, 'Bob', ?)", [place.seq, text])
     connection.execute(

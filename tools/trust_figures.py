@@ -20,6 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import numpy as np
 
+from benchmarks.trust_simulation import KINDS, coverage, guarantees, monte_carlo_bound
 from masis import read_cases
 from masis.bench.rows import half_of
 from masis.services import Actor, Workbench
@@ -28,7 +29,6 @@ from masis.services.trust_summary import figure
 from masis.settings import Settings
 from masis.trust.guarantee import loosest, thresholds_for, try_thresholds
 from masis.trust.score import FITTED_ON, fit, probabilities, yield_curve
-from masis.trust.simulation import KINDS, coverage, guarantees, monte_carlo_bound
 
 ROOT = Path(__file__).resolve().parent.parent
 ADA = Actor(name="Ada")

@@ -9,7 +9,7 @@ The model is one that masis.toml and the environment can reach (docs/models.md),
 import sys
 
 from masis.integrations.dspy import CriticAgent, MultiAgentCriticLoop, RevisionAgent, labelled, programs
-from masis.integrations.dspy.compiling import Plan, Session, compiled
+from masis.integrations.dspy.compiling import Session, compiled
 from masis.services import demo_cases
 from masis.settings import load
 
@@ -37,7 +37,8 @@ for iteration in found.iterations:
         print(f"  {iteration.iteration_number}. {issue.severity}: {issue.description}")
 
 parts = labelled.split(labelled.from_cases(demo_cases()), held_out=0.5, seed=0)
-program = compiled(Session(Plan("example", "critic", "bootstrap", model, source="demo"), settings), parts)
+plan = programs.Plan(name="example", role="critic", optimizer="bootstrap", model=model, source="demo")
+program = compiled(Session(plan, settings), parts)
 kept, file = programs.saved(programs.folder(settings.programs_folder), program)
 print(f"{kept.string}: {kept.before.mean:.3f} before, {kept.after.mean:.3f} after, on {kept.after.answers} answers")
 print(f"Use it with: masis audit CASES --model critic={kept.string}")

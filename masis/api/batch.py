@@ -104,19 +104,10 @@ def audit(
         frame.join(masis.audit(frame, map={"answer": "response"}), rsuffix="_audit")
 
     The columns are those of ``runs_to_pandas``, and ``error``: why a row could not be read as a case, or was not
-    audited. Such a row stops none of the others, and its figures are empty. ``audit_many`` gives the runs themselves.
+    audited. Such a row stops none of the others, and its figures are empty. The arguments are those of ``audit_many``,
+    which gives the runs themselves; an iterator is read to its end first.
 
-    Args:
-        cases: As for ``audit_many``; an iterator is read to its end first.
-        settings: As for ``run_audit``.
-        concurrency: How many audits at once.
-        progress: Whether to show a bar on stderr.
-        max_cost: US dollars that all audits together may cost.
-        map: Which column or key holds a field where the names differ: ``{"answer": "response"}``.
-
-    Raises:
-        InputError: Not one row can be read as a case; or an argument is wrong, as ``audit_many`` says.
-
+    Raises InputError where not one row can be read as a case; or an argument is wrong, as ``audit_many`` says.
     """
     from masis.views.tables import runs_to_pandas  # here: it loads pandas, which the commands do without
 
@@ -265,14 +256,8 @@ def _not_audited(case: Case, settings: Settings, why: str) -> Run:
 class Budget:
     """What a batch of audits may cost in US dollars, and what it has cost. Not to be used from two threads at once.
 
-    Args:
-        settings: Those of the audits.
-        limit: US dollars that all audits together may cost; None for no limit.
-        spent: US dollars that were spent before.
-
-    Raises:
-        InputError: The limit is not above 0, or the price of a model is not known.
-
+    ``limit`` is what all audits together may cost, None for no limit; ``spent`` was spent before. Raises InputError
+    where the limit is not above 0, or the price of a model is not known.
     """
 
     def __init__(self, settings: Settings, limit: float | None, spent: float = 0.0) -> None:
@@ -320,14 +305,9 @@ class Budget:
 
 
 class Job(NamedTuple):
-    """A case to audit.
+    """A case to audit: ``number`` is its place or its line, ``end`` where it ends in its file, in bytes.
 
-    Attributes:
-        number: Its place or its line.
-        case: The case.
-        end: Where it ends in its file, in bytes.
-        skip: Whether it has a run already and only keeps its place.
-
+    ``skip``: it has a run already and only keeps its place.
     """
 
     number: int

@@ -41,7 +41,6 @@ from masis.schema.drafts import (
     CritiqueMetadata,
     CritiqueOptions,
     CritiqueResult,
-    DraftCritiqueRequest,
     DraftMetrics,
     SourceDocument,
     options_of,
@@ -65,14 +64,15 @@ def compiled(issues: Sequence[Issue], options: CritiqueOptions) -> Iterator[Crit
     for issue in issues:
         if issue.rule == "uncited_sentence" or _superseded(issue, assumed):
             continue
-        for type_ in _types(issue):
-            severity = DRAFT_CRITIQUE_SEVERITY[issue.severity]
+        contradicted = issue.rule == "contradicted_claim"
+        for type_ in ("unsupported", "contradiction") if contradicted else (DRAFT_CRITIQUE_TYPE[issue.type],):
+            unsupported = f"Claim not supported by sources: “{issue.quote}”"
             if _wanted(issue, type_, options) and passes(issue.severity, options.strictness):
                 yield CritiqueIssue.model_validate(
                     {
                         "type": type_,
-                        "severity": severity,
-                        "description": _described(issue, type_),
+                        "severity": DRAFT_CRITIQUE_SEVERITY[issue.severity],
+                        "description": unsupported if contradicted and type_ == "unsupported" else issue.description,
                         "location": issue.quote,
                         "suggestion": issue.suggestion or None,
                         "related_source": issue.evidence_ids[0] if issue.evidence_ids else None,
@@ -89,18 +89,6 @@ def _superseded(issue: Issue, assumed: Sequence[Issue]) -> bool:
     if issue.source != "claims" or issue.rule not in _SUPERSEDED or issue.start is None or issue.end is None:
         return False
     return any((other.start or 0) < issue.end and issue.start < (other.end or 0) for other in assumed)
-
-
-def _types(issue: Issue) -> tuple[str, ...]:
-    if issue.rule == "contradicted_claim":
-        return ("unsupported", "contradiction")
-    return (DRAFT_CRITIQUE_TYPE[issue.type],)
-
-
-def _described(issue: Issue, type_: str) -> str:
-    if issue.rule == "contradicted_claim" and type_ == "unsupported":
-        return f"Claim not supported by sources: “{issue.quote}”"
-    return issue.description
 
 
 def _wanted(issue: Issue, type_: str, options: CritiqueOptions) -> bool:
@@ -171,13 +159,6 @@ async def critique_draft_async(
         return await asyncio.wrap_future(start_audit(work, waits=waits))
     finally:
         stop.set()
-
-
-def critique_request(
-    request: DraftCritiqueRequest, settings: Settings | None = None, roles: Roles | None = None
-) -> CritiqueResult:
-    """``critique_draft`` for a request as one value."""
-    return critique_draft(request.query, request.draft, request.sources, request.options, settings, roles)
 
 
 def metrics(results: Iterable[CritiqueResult]) -> DraftMetrics:

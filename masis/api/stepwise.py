@@ -53,7 +53,13 @@ def audit_once(
     if text is None or not text.strip():
         raise InputError("is empty", cure="Write a draft before it is audited.", field="answer")
     if known:
-        known = (*known[:-1], known[-1].model_copy(update={"revision": _rewritten(text)}))
+        rewritten = Revision(
+            revised_answer=text,
+            changes_explanation="Rewritten outside of the audit.",
+            updated_confidence=None,
+            judged_by=HOST,
+        )
+        known = (*known[:-1], known[-1].model_copy(update={"revision": rewritten}))
     number = len(known) + 1
     steps = StepsDone(iteration_number=number, critique=critique) if critique else None
     one_pass = settings.model_copy(update={"max_iterations": number, "evaluate": "never"})
@@ -155,15 +161,6 @@ def _iterations(case: Case, run: Run | None) -> tuple[Iteration, ...]:
             field="run",
         )
     return run.iterations
-
-
-def _rewritten(answer: str) -> Revision:
-    return Revision(
-        revised_answer=answer,
-        changes_explanation="Rewritten outside of the audit.",
-        updated_confidence=None,
-        judged_by=HOST,
-    )
 
 
 def _continued(

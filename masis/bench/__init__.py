@@ -7,6 +7,7 @@ whole as well, and a file of runs is measured as it is: what the loop reaches be
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from masis.bench.metrics import Prediction, compute_metrics
 from masis.bench.outcomes import Outcome, outcomes
 from masis.bench.report import BenchReport, Measured, Reading, render
 from masis.bench.rows import BenchRow, Half, groups, half_of, in_half
-from masis.bench.tasks import TASKS, Task, audited, exemptions, fabricated, is_run, read_runs
+from masis.bench.tasks import TASKS, Assessed, Task, audited, exemptions, fabricated, is_run, read_runs
 from masis.errors import InputError
 from masis.offline.matching.key_points import VERSION
 from masis.schema.run import Run
@@ -31,34 +32,25 @@ _UNCITED_RULE = (
 )
 
 Positive = Callable[[BenchRow], bool]
+Judge = Callable[[Assessed], tasks.Judgement]
+Raw = tuple[str, int, Mapping[str, Any]]
+"""A row as it stands in a file: the file, the line, the values."""
 
 
 def run_bench(
     path: Path, *, half: Half = "report", bootstrap: int = 1000, seed: int = 20250101, runs: Path | None = None
 ) -> BenchReport:
-    """Measure the auditor and the baselines on a file (or on every `.jsonl` file of a folder together).
+    """Measure the auditor and two baselines on a file (or on every `.jsonl` file of a folder together).
 
-    Args:
-        path: A file of labelled rows, a file of runs, or a folder of `.jsonl` files.
-        half: The half of the groups to measure on: "report", "fit" or "all".
-        bootstrap: How many resamples of the groups the 95% intervals come from.
-        seed: Seeds the resampling; equal seeds give equal reports.
-        runs: Audits of these cases (`masis audit --out`), measured in place of offline audits made here.
-
-    Returns:
-        The metrics of the auditor and of two baselines, and what whole audits reach where there are any.
-
-    Raises:
-        InputError: The file is of no known set, or a row lacks what its set needs; it names file and line.
-
+    The file holds labelled rows, or runs, of which only what whole audits reach is measured. `runs` are audits of the
+    cases (`masis audit --out`), measured in place of offline audits made here. The 95% intervals come from `bootstrap`
+    resamples of the groups; equal seeds give equal reports. Raises InputError, naming file and line, where the file is
+    of no known set, or a row lacks what its set needs.
     """
     raw = list(_read(path))
     if raw and is_run(raw[0][2]):
         return _of_runs(read_runs(raw), bootstrap, seed)
-    task = _task(raw[0][2], raw[0][0]) if raw else None
-    if task is None:
-        raise InputError("holds no rows", cure=f"Give a file of {_SETS}.", file=path.name)
-    return _Benchmark(task, raw, half, bootstrap, seed, read_runs(_read(runs)) if runs else None).report()
+    return _Benchmark(_task(raw, path), raw, half, bootstrap, seed, read_runs(_read(runs)) if runs else None).report()
 
 
 def _of_runs(runs: Sequence[Run], bootstrap: int, seed: int) -> BenchReport:
@@ -76,27 +68,27 @@ def _of_runs(runs: Sequence[Run], bootstrap: int, seed: int) -> BenchReport:
     )
 
 
-def _read(path: Path) -> Iterator[tuple[str, int, Mapping[str, Any]]]:
+def _read(path: Path) -> Iterator[Raw]:
     files = sorted(path.glob("*.jsonl")) if path.is_dir() else [path]
     for file in files:
         with file.open(encoding="utf-8") as lines:
             for number, line in enumerate(lines, 1):
                 if not line.strip():
                     continue
+                row, problem = None, "is not an object"
                 try:
                     row = json.loads(line)
                 except ValueError as error:
-                    raise InputError(
-                        f"is not JSON ({error})", cure="Write one JSON object a line.", file=file.name, line=number
-                    ) from error
+                    problem = f"is not JSON ({error})"
                 if not isinstance(row, dict):
-                    raise InputError(
-                        "is not an object", cure="Write one JSON object a line.", file=file.name, line=number
-                    )
+                    raise InputError(problem, cure="Write one JSON object a line.", file=file.name, line=number)
                 yield file.name, number, row
 
 
-def _task(row: Mapping[str, Any], file: str) -> Task:
+def _task(raw: Sequence[Raw], path: Path) -> Task:
+    if not raw:
+        raise InputError("holds no rows", cure=f"Give a file of {_SETS}.", file=path.name)
+    file, _, row = raw[0]
     for task in TASKS:
         if task.recognises(row):
             return task
@@ -109,7 +101,7 @@ class _Benchmark:
     def __init__(
         self,
         task: Task,
-        raw: Sequence[tuple[str, int, Mapping[str, Any]]],
+        raw: Sequence[Raw],
         half: Half,
         bootstrap: int,
         seed: int,
@@ -117,10 +109,10 @@ class _Benchmark:
     ) -> None:
         self.task, self.half, self.bootstrap, self.seed = task, half, bootstrap, seed
         every = [row for place in raw for row in _rows(task, *place)]
-        self.rows, self.fit = in_half(every, half), [row for row, _ in in_half(every, "fit")]
+        self.rows = tasks.assessed(in_half(every, half))
+        self.fit = [row for row, _ in in_half(every, "fit")]
         self.runs = runs
         self.cases = _cases(task, [row for _, _, row in raw], half)
-        self.assessed = tasks.assessed([row for row, _ in self.rows])
 
     def report(self) -> BenchReport:
         return BenchReport(
@@ -130,9 +122,8 @@ class _Benchmark:
             seed=self.seed,
             rules=VERSION,
             readings=tuple(self._readings()),
-            counts=tasks.decisions([row for row, _ in self.rows], self.assessed)
-            | (exemptions(self.cases) if self.task.name == "ExpertQA" else {}),
-            notes=(_UNCITED_RULE,) if any(row.cites_nothing for row, _ in self.rows) else (),
+            counts=tasks.decisions(self.rows) | (exemptions(self.cases) if self.task.name == "ExpertQA" else {}),
+            notes=(_UNCITED_RULE,) if any(each.row.cites_nothing for each in self.rows) else (),
             outcomes=self._outcomes(),
         )
 
@@ -144,82 +135,52 @@ class _Benchmark:
         return outcomes(runs, self.cases, self.bootstrap, self.seed)
 
     def _readings(self) -> Iterator[Reading]:
-        name = "claims"
-        yield self._reading(name, self.task.positive, lambda row: row.positive)
-        if any(row.cites_nothing for row, _ in self.rows):
-            yield self._reading(
-                "the same, claims that cite nothing there is counted as abstentions",
-                self.task.positive,
-                lambda row: row.positive,
-                rule=False,
-            )
-        if any(row.strict is not None for row, _ in self.rows):
-            yield self._reading(
-                "strict reading", "not supported at all, against the rest", lambda row: bool(row.strict)
-            )
+        rows, meaning = self.rows, self.task.positive
+        yield self._reading("claims", meaning, rows, lambda row: row.positive, tasks.auditor)
+        if any(each.row.cites_nothing for each in rows):
+            name = "the same, claims that cite nothing there is counted as abstentions"
+            yield self._reading(name, meaning, rows, lambda row: row.positive, partial(tasks.auditor, rule=False))
+        if any(each.row.strict is not None for each in rows):
+            meaning = "not supported at all, against the rest"
+            yield self._reading("strict reading", meaning, rows, lambda row: bool(row.strict), tasks.auditor)
         if self.task.name == "Demo gold":
-            yield self._altered()
-            yield self._fabricated()
+            meaning = "a number, date, name or sign altered; against clean claims"
+            either = [each for each in rows if _is_altered(each.row) or _is_clean(each.row)]
+            yield self._reading("altered facts", meaning, either, _is_altered, tasks.contradictions)
+            found = fabricated(self.cases)
+            always = [row._replace(predicted=True, score=0.5) for row in found]
+            judges = {"citation engine": found, "always positive": always}
+            yield self._measured("fabricated references", "names no evidence of the case", judges)
 
-    def _reading(self, name: str, meaning: str, positive: Positive, *, rule: bool = True) -> Reading:
-        judgements = [
-            tasks.auditor(row, found, rule=rule) for (row, _), found in zip(self.rows, self.assessed, strict=True)
-        ]
-        return self._compared(name, meaning, positive, self.rows, judgements)
-
-    def _altered(self) -> Reading:
-        pairs = [
-            (row, group, found)
-            for (row, group), found in zip(self.rows, self.assessed, strict=True)
-            if row.planted in ALTERED or (not row.positive and row.planted is None)
-        ]
-        rows = [(row, group) for row, group, _ in pairs]
-        judgements = [tasks.contradictions(row, found) for row, _, found in pairs]
-        return self._compared(
-            "altered facts",
-            "a number, date, name or sign altered; against clean claims",
-            lambda row: row.planted in ALTERED,
-            rows,
-            judgements,
-        )
-
-    def _fabricated(self) -> Reading:
-        found = fabricated(self.cases)
-        always = [row._replace(predicted=True, score=0.5) for row in found]
-        measured = (self._measured("citation engine", found), self._measured("always positive", always))
-        return _reading("fabricated references", "names no evidence of the case", found, measured)
-
-    def _compared(
-        self,
-        name: str,
-        meaning: str,
-        positive: Positive,
-        rows: Sequence[tuple[BenchRow, str]],
-        judgements: Sequence[tasks.Judgement],
+    def _reading(
+        self, name: str, meaning: str, rows: Sequence[Assessed], positive: Positive, auditor: Judge
     ) -> Reading:
-        predicted = tasks.predictions(rows, judgements, positive)
-        measured = (
-            self._measured("auditor", predicted),
-            self._measured(
-                "always positive", tasks.predictions(rows, [tasks.always(row) for row, _ in rows], positive)
-            ),
-            *(self._baseline(baseline, share, positive, rows) for baseline, share in tasks.OVERLAPS.items()),
-        )
-        return _reading(name, meaning, predicted, measured)
+        """Measure the auditor, and the baselines that it must beat, on these rows."""
 
-    def _baseline(
-        self, name: str, share: tasks.Overlap, positive: Positive, rows: Sequence[tuple[BenchRow, str]]
-    ) -> Measured:
-        cut = tasks.overlap_threshold(self.fit, positive, share)
-        shares = [share(row) for row, _ in rows]
-        return self._measured(name, tasks.predictions(rows, [(value >= cut, value) for value in shares], positive))
+        def predicted(judge: Judge) -> list[Prediction]:
+            return [Prediction(positive(each.row), *judge(each), each.group) for each in rows]
 
-    def _measured(self, judge: str, rows: Sequence[Prediction]) -> Measured:
-        return Measured(judge, compute_metrics(rows, self.bootstrap, self.seed))
+        def overlap(share: tasks.Overlap) -> Judge:
+            cut = tasks.overlap_threshold(self.fit, positive, share)
+            return lambda each: ((value := share(each.row)) >= cut, value)
+
+        judges = {"auditor": auditor, "always positive": tasks.always}
+        judges |= {baseline: overlap(share) for baseline, share in tasks.OVERLAPS.items()}
+        return self._measured(name, meaning, {judge: predicted(says) for judge, says in judges.items()})
+
+    def _measured(self, name: str, meaning: str, judges: Mapping[str, Sequence[Prediction]]) -> Reading:
+        rows = next(iter(judges.values()))
+        measured = [Measured(judge, compute_metrics(said, self.bootstrap, self.seed)) for judge, said in judges.items()]
+        positives, groups = sum(row.truth for row in rows), len({row.group for row in rows})
+        return Reading(name, meaning, len(rows), positives, groups, tuple(measured))
 
 
-def _reading(name: str, meaning: str, rows: Sequence[Prediction], measured: tuple[Measured, ...]) -> Reading:
-    return Reading(name, meaning, len(rows), sum(row.truth for row in rows), len({row.group for row in rows}), measured)
+def _is_altered(row: BenchRow) -> bool:
+    return row.planted in ALTERED
+
+
+def _is_clean(row: BenchRow) -> bool:
+    return not row.positive and row.planted is None
 
 
 def _rows(task: Task, file: str, line: int, row: Mapping[str, Any]) -> list[BenchRow]:
@@ -233,9 +194,7 @@ def _rows(task: Task, file: str, line: int, row: Mapping[str, Any]) -> list[Benc
 def read_rows(path: Path, half: Half) -> tuple[Task, list[tuple[BenchRow, str]]]:
     """Read the labelled claims of a file or folder, those of the half, each with its group. Raises InputError."""
     raw = list(_read(path))
-    if not raw:
-        raise InputError("holds no rows", cure=f"Give a file of {_SETS}.", file=path.name)
-    task = _task(raw[0][2], raw[0][0])
+    task = _task(raw, path)
     return task, in_half([row for place in raw for row in _rows(task, *place)], half)
 
 

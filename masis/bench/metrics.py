@@ -4,7 +4,10 @@ The positive class is "not supported". An abstention counts as wrong: it is pred
 the wrong end for AUROC. A metric that isn't defined (AUROC with one class only) is None.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,12 +26,35 @@ class Prediction(NamedTuple):
     group: str
 
 
-class Estimate(NamedTuple):
-    """The value of a metric with its 95% interval; None where it isn't defined."""
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """The value of a metric with its 95% interval, to 4 decimals; None where it isn't defined."""
 
-    value: float | None
-    low: float | None
-    high: float | None
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+    @classmethod
+    def of(cls, value: float | None, samples: Sequence[float]) -> Estimate:
+        """Return a value with the interval that its resamples give."""
+        if value is None or not samples:
+            return cls(None if value is None else round(float(value), 4))
+        low, high = interval(samples)
+        return cls(round(float(value), 4), round(low, 4), round(high, 4))
+
+
+class Resamples:
+    """The same draws of groups for everything that is measured on the same rows.
+
+    ``member`` is the number of the group of each row; each of ``weights`` says how often every group was drawn.
+    """
+
+    def __init__(self, groups: Sequence[str], bootstrap: int, seed: int) -> None:
+        names, self.member = np.unique(np.array(groups), return_inverse=True)
+        self.number, draws = len(names), np.random.default_rng(seed)
+        self.weights = [
+            np.bincount(draws.integers(0, self.number, self.number), minlength=self.number) for _ in range(bootstrap)
+        ]
 
 
 METRICS = ("precision", "recall", "f1", "macro_f1", "balanced_accuracy", "auroc", "coverage")
@@ -44,22 +70,13 @@ def compute_metrics(rows: Sequence[Prediction], bootstrap: int, seed: int) -> di
     )
     measure = _measure(truth, predicted, abstained, score)
     point = measure(np.ones(len(rows)))
-    names, member = np.unique([row.group for row in rows], return_inverse=True)
-    draws = np.random.default_rng(seed)
+    resamples = Resamples([row.group for row in rows], bootstrap, seed)
     samples: dict[str, list[float]] = {name: [] for name in METRICS}
-    for _ in range(bootstrap):
-        drawn = np.bincount(draws.integers(0, len(names), len(names)), minlength=len(names))
-        for name, value in measure(drawn[member].astype(float)).items():
+    for drawn in resamples.weights:
+        for name, value in measure(drawn[resamples.member].astype(float)).items():
             if value is not None:
                 samples[name].append(value)
-    return {name: _with_interval(point[name], samples[name]) for name in METRICS}
-
-
-def _with_interval(value: float | None, samples: Sequence[float]) -> Estimate:
-    if value is None or not samples:
-        return Estimate(None if value is None else round(value, 4), None, None)
-    low, high = interval(samples)
-    return Estimate(round(value, 4), round(low, 4), round(high, 4))
+    return {name: Estimate.of(point[name], samples[name]) for name in METRICS}
 
 
 def _measure(

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from masis.audit.issues import CRITIC_LOOP_TYPE
-from masis.audit.statistics import interval, percentile
+from masis.audit.statistics import percentile
 from masis.bench.metrics import Estimate
 from masis.schema.audit import Issue
 from masis.schema.run import Run
@@ -60,7 +60,9 @@ def score_issues(case: Mapping[str, Any], issues: Sequence[Issue]) -> IssueScore
     """Return each gold finding with whether it was found, and each issue with whether it is right."""
     answer, labels = case.get("answer") or "", case.get("labels") or {}
     findings = [_Finding(label["type"], _span(answer, label.get("text"))) for label in labels.get("findings", ())]
-    redundant = [_span(answer, label.get("sentence")) for label in _redundant(labels)]
+    redundant = [
+        _span(answer, label.get("sentence")) for label in labels.get("citations", ()) if label["status"] == "redundant"
+    ]
     name = str(case["id"])
     return IssueScores(
         tuple(
@@ -77,10 +79,6 @@ def score_issues(case: Mapping[str, Any], issues: Sequence[Issue]) -> IssueScore
             for issue in issues
         ),
     )
-
-
-def _redundant(labels: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    return [label for label in labels.get("citations", ()) if label["status"] == "redundant"]
 
 
 def _span(answer: str, text: str | None) -> tuple[int, int] | None:
@@ -154,16 +152,31 @@ def outcomes(runs: Sequence[Run], cases: Sequence[Mapping[str, Any]], bootstrap:
     def p95(name: str, rule: str, values: Values, limit: float) -> Outcome:
         return _outcome(name, rule, "ms", values, limit, partial(percentile, percent=95), bootstrap, seed)
 
+    def improved(runs: Sequence[Run]) -> Values:
+        return [(run.case_id, float((run.improvement_percentage or 0.0) >= IMPROVED_BY)) for run in runs]
+
+    def step(name: str) -> Values:
+        return [(case, it.step_ms[name]) for case, it in iterations if name in it.step_ms]
+
+    iterations = [(run.case_id, it) for run in runs for it in run.iterations]
+    revised = [run for run in runs if any(it.revision is not None for it in run.iterations)]
+    ended = [run for run in runs if run.termination_reason != "cancelled"]
+    converged = [(run.case_id, float(run.ended_well and run.total_iterations <= WITHIN)) for run in ended]
+    convergence = [(run.case_id, float(run.termination_reason == "convergence")) for run in ended]
+    each_iteration = [(case, sum(it.step_ms.values())) for case, it in iterations]
+    each_loop = [
+        (run.case_id, sum(sum(it.step_ms.values()) for it in run.iterations)) for run in runs if run.iterations
+    ]
     return (
         *_on_findings(runs, cases, share),
-        share("improved by 10% or more, of cases revised", "REQ-CRITIC-NFR-007", _improved(_revised(runs)), IMPROVED),
-        share("improved by 10% or more, of all cases", "", _improved(runs), None),
-        share("converged within 3 iterations", "REQ-CRITIC-NFR-008", _converged(runs), CONVERGED),
-        share("convergence endings, of all cases", "", _convergence_endings(runs), None),
-        p95("critic, 95th percentile", "REQ-CRITIC-NFR-001", _steps(runs, "critique"), CRITIC_MS),
-        p95("reviser, 95th percentile", "REQ-CRITIC-NFR-002", _steps(runs, "revision"), REVISER_MS),
-        p95("iteration, 95th percentile", "REQ-CRITIC-NFR-003", _iterations(runs), ITERATION_MS),
-        p95("loop, 95th percentile", "REQ-CRITIC-NFR-004", _loops(runs), LOOP_MS),
+        share("improved by 10% or more, of cases revised", "REQ-CRITIC-NFR-007", improved(revised), IMPROVED),
+        share("improved by 10% or more, of all cases", "", improved(runs), None),
+        share("converged within 3 iterations", "REQ-CRITIC-NFR-008", converged, CONVERGED),
+        share("convergence endings, of all cases", "", convergence, None),
+        p95("critic, 95th percentile", "REQ-CRITIC-NFR-001", step("critique"), CRITIC_MS),
+        p95("reviser, 95th percentile", "REQ-CRITIC-NFR-002", step("revision"), REVISER_MS),
+        p95("iteration, 95th percentile", "REQ-CRITIC-NFR-003", each_iteration, ITERATION_MS),
+        p95("loop, 95th percentile", "REQ-CRITIC-NFR-004", each_loop, LOOP_MS),
     )
 
 
@@ -190,38 +203,6 @@ def _hits(hits: Iterable[Hit]) -> Values:
     return [(hit.case, float(hit.hit)) for hit in hits]
 
 
-def _revised(runs: Sequence[Run]) -> list[Run]:
-    return [run for run in runs if any(iteration.revision is not None for iteration in run.iterations)]
-
-
-def _improved(runs: Sequence[Run]) -> Values:
-    return [(run.case_id, float((run.improvement_percentage or 0.0) >= IMPROVED_BY)) for run in runs]
-
-
-def _converged(runs: Sequence[Run]) -> Values:
-    return [(run.case_id, float(run.ended_well and run.total_iterations <= WITHIN)) for run in _uncancelled(runs)]
-
-
-def _convergence_endings(runs: Sequence[Run]) -> Values:
-    return [(run.case_id, float(run.termination_reason == "convergence")) for run in _uncancelled(runs)]
-
-
-def _uncancelled(runs: Sequence[Run]) -> list[Run]:
-    return [run for run in runs if run.termination_reason != "cancelled"]
-
-
-def _steps(runs: Sequence[Run], step: str) -> Values:
-    return [(run.case_id, it.step_ms[step]) for run in runs for it in run.iterations if step in it.step_ms]
-
-
-def _iterations(runs: Sequence[Run]) -> Values:
-    return [(run.case_id, sum(it.step_ms.values())) for run in runs for it in run.iterations]
-
-
-def _loops(runs: Sequence[Run]) -> Values:
-    return [(run.case_id, sum(sum(it.step_ms.values()) for it in run.iterations)) for run in runs if run.iterations]
-
-
 Array = np.ndarray[Any, np.dtype[Any]]
 
 
@@ -243,17 +224,12 @@ def _outcome(
     for case, value in values:
         by_case.setdefault(case, []).append(value)
     groups = [np.array(each) for each in by_case.values()]
-    figure = Estimate(None, None, None)
+    figure = Estimate()
     if groups:
         draws = np.random.default_rng(seed)
         samples = [
             of(np.concatenate([groups[i] for i in draws.integers(0, len(groups), len(groups))]))
             for _ in range(bootstrap)
         ]
-        low, high = interval(samples) if samples else (None, None)
-        figure = Estimate(_rounded(of(np.concatenate(groups))), _rounded(low), _rounded(high))
+        figure = Estimate.of(of(np.concatenate(groups)), samples)
     return Outcome(name, rule, unit, len(values), len(groups), figure, target)
-
-
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(float(value), 4)

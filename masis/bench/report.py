@@ -48,11 +48,8 @@ class BenchReport:
     def to_dict(self) -> dict[str, Any]:
         """Return the report as plain values, metrics as {value, low, high}."""
         plain = asdict(self)
-        for reading in plain["readings"]:
-            for judge in reading["judges"]:
-                judge["figures"] = {name: Estimate(*figure)._asdict() for name, figure in judge["figures"].items()}
         for outcome, values in zip(self.outcomes, plain["outcomes"], strict=True):
-            values |= {"figure": outcome.figure._asdict(), "met": outcome.met}
+            values["met"] = outcome.met
         return plain
 
 
@@ -72,7 +69,7 @@ def render(report: BenchReport) -> str:
             "  " + " " * width + "".join(f"{name.replace('balanced_accuracy', 'bal_acc'):>18}" for name in METRICS)
         )
         for measured in reading.judges:
-            cells = "".join(f"{_cell(measured.figures[name]):>18}" for name in METRICS)
+            cells = "".join(f"{with_interval(measured.figures[name]):>18}" for name in METRICS)
             lines.append(f"  {measured.judge:<{width}}{cells}")
     lines += _outcome_lines(report.outcomes)
     if report.counts:
@@ -81,7 +78,7 @@ def render(report: BenchReport) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _cell(estimate: Estimate, value: str = ".3f", bound: str = ".2f", unit: str = "") -> str:
+def with_interval(estimate: Estimate, value: str = ".3f", bound: str = ".2f", unit: str = "") -> str:
     """Return a value with its interval in brackets, in these number formats."""
     if estimate.value is None:
         return "-"
@@ -101,6 +98,10 @@ def _outcome_lines(outcomes: Sequence[Outcome]) -> list[str]:
             verdict = {True: "met", False: "missed", None: "-"}[outcome.met]
             bound = f"at least {outcome.target:.2f}" if outcome.unit == "share" else f"at most {outcome.target:.0f} ms"
             target_text = f"{bound} ({outcome.rule}): {verdict}"
-        cell = _cell(outcome.figure) if outcome.unit == "share" else _cell(outcome.figure, ".0f", ".0f", " ms")
+        cell = (
+            with_interval(outcome.figure)
+            if outcome.unit == "share"
+            else with_interval(outcome.figure, ".0f", ".0f", " ms")
+        )
         lines.append(f"  {outcome.name:<{width}}  {cell:>24}{outcome.n:>7}{outcome.cases:>7}  {target_text}".rstrip())
     return lines

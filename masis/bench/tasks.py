@@ -9,6 +9,7 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from pydantic import ValidationError
@@ -115,35 +116,43 @@ Judgement = tuple[bool | None, float]
 _WORD = re.compile(r"\w{3,}")
 
 
-def assessed(rows: Sequence[BenchRow]) -> list[Assessment]:
-    """Return the auditor's assessment of each row; the evidence of rows that share it is indexed once."""
-    found, evidence, index = [], None, None
-    for row in rows:
+class Assessed(NamedTuple):
+    """A row with its group, and what the auditor found about it."""
+
+    row: BenchRow
+    group: str
+    found: Assessment
+
+
+def assessed(rows: Sequence[tuple[BenchRow, str]]) -> list[Assessed]:
+    """Return each row with the auditor's assessment; the evidence of rows that share it is indexed once."""
+    every, evidence, index = [], None, None
+    for row, group in rows:
         if index is None or row.evidence != evidence:
             evidence, index = row.evidence, EvidenceIndex(row.evidence)
-        found.append(index.assess(row.claim))
-    return found
+        every.append(Assessed(row, group, index.assess(row.claim)))
+    return every
 
 
-def auditor(row: BenchRow, assessment: Assessment, *, rule: bool = True) -> Judgement:
+def auditor(each: Assessed, *, rule: bool = True) -> Judgement:
     """Positive where it accuses, so that precision says how often that is right; ranked by the lack of support.
 
     It abstains where there is nothing to check against. What cites nothing is attributed to nothing: with `rule` that
     is a decision.
     """
-    if row.cites_nothing and rule:
+    if each.row.cites_nothing and rule:
         return True, 1.0
-    if assessment.support is None:
+    if each.found.support is None:
         return None, 0.5
-    return _DECIDED.get(assessment.verdict) == "accused", 1.0 - assessment.support
+    return _DECIDED.get(each.found.verdict) == "accused", 1.0 - each.found.support
 
 
-def decisions(rows: Sequence[BenchRow], assessments: Sequence[Assessment]) -> dict[str, int]:
+def decisions(rows: Sequence[Assessed]) -> dict[str, int]:
     """Count what the verdicts decide: claims confirmed, accused and left open, of the true and the faulty ones."""
     counts = dict.fromkeys((f"{truth} claims {what}" for truth in ("true", "faulty") for what in _DECISIONS), 0)
-    for row, assessment in zip(rows, assessments, strict=True):
-        what = _DECIDED.get(assessment.verdict, "not confirmed")
-        counts[f"{'faulty' if row.positive else 'true'} claims {what}"] += 1
+    for each in rows:
+        what = _DECIDED.get(each.found.verdict, "not confirmed")
+        counts[f"{'faulty' if each.row.positive else 'true'} claims {what}"] += 1
     return counts
 
 
@@ -151,17 +160,18 @@ _DECISIONS = ("confirmed", "accused", "not confirmed")
 _DECIDED = {"supported": "confirmed", "contradicted": "accused", "unsupported": "accused"}
 
 
-def contradictions(_: BenchRow, assessment: Assessment) -> Judgement:
+def contradictions(each: Assessed) -> Judgement:
     """Predict what the evidence contradicts, ranked by the strength of the contradiction, then by the lack of
     support.
     """
-    if assessment.support is None:
+    found = each.found
+    if found.support is None:
         return None, 0.5
-    strongest = assessment.signals[0].strength if assessment.signals else 0.0
-    return assessment.verdict == "contradicted", 0.9 * strongest + 0.1 * (1 - assessment.support)
+    strongest = found.signals[0].strength if found.signals else 0.0
+    return found.verdict == "contradicted", 0.9 * strongest + 0.1 * (1 - found.support)
 
 
-def always(_: BenchRow) -> Judgement:
+def always(_: Assessed) -> Judgement:
     """Return the baseline that always says "not supported"."""
     return True, 0.5
 
@@ -209,16 +219,6 @@ def overlap_threshold(
         return hit + quiet
 
     return max((step / 50 for step in range(1, 50)), key=quality)
-
-
-def predictions(
-    rows: Sequence[tuple[BenchRow, str]], judgements: Sequence[Judgement], positive: Callable[[BenchRow], bool]
-) -> list[Prediction]:
-    """Return the rows with what was said of them, ready to be counted."""
-    return [
-        Prediction(positive(row), answer, score, group)
-        for (row, group), (answer, score) in zip(rows, judgements, strict=True)
-    ]
 
 
 _MARKER = re.compile(r"\s?\[\d{1,3}(?:\s?(?:,|;|-|–|and)\s?\d{1,3})*\]")
@@ -292,30 +292,20 @@ def expertqa_rows(row: Row) -> Iterable[BenchRow]:
             )
 
 
-def demo_rows(row: Row) -> Iterable[BenchRow]:
-    """Yield the labelled claims of a demo case with all its evidence; anything but supported is positive."""
+def labelled_rows(row: Row) -> Iterable[BenchRow]:
+    """Yield the labelled claims of a case with all its evidence; anything but supported is positive.
+
+    The labels of our own cases are verdicts; others only say whether the evidence supports a claim.
+    """
     chunks = tuple((evidence["id"], evidence.get("text", "")) for evidence in row["evidence"])
     for number, claim in enumerate(row["labels"].get("claims", ())):
         yield BenchRow(
             id=f"{row['id']}#{number}",
-            claim=_demo_claim(row, claim["text"]),
+            claim=_labelled_claim(row, claim["text"]),
             evidence=chunks,
-            positive=claim["verdict"] != "supported",
+            positive=claim["verdict"] != "supported" if "verdict" in claim else not claim["supported"],
             keys=(row["id"],),
             planted=claim.get("planted"),
-        )
-
-
-def labelled_rows(row: Row) -> Iterable[BenchRow]:
-    """Yield the claims of a case whose labels only say whether the evidence supports each; false is positive."""
-    chunks = tuple((evidence["id"], evidence.get("text", "")) for evidence in row["evidence"])
-    for number, claim in enumerate(row["labels"]["claims"]):
-        yield BenchRow(
-            id=f"{row['id']}#{number}",
-            claim=_demo_claim(row, claim["text"]),
-            evidence=chunks,
-            positive=not claim["supported"],
-            keys=(row["id"],),
         )
 
 
@@ -330,7 +320,7 @@ def pair_rows(row: Row) -> Iterable[BenchRow]:
     )
 
 
-def _demo_claim(row: Row, text: str) -> str:
+def _labelled_claim(row: Row, text: str) -> str:
     # Markers come in many forms in our cases: the citation engine knows where they are.
     answer = row.get("answer") or ""
     start = answer.find(text)
@@ -354,17 +344,9 @@ def _has(*keys: str) -> Callable[[Row], bool]:
     return lambda row: all(key in row for key in keys)
 
 
-def _is_expertqa(row: Row) -> bool:
-    return _labelled(row, "cite_worthy")
-
-
 def _is_ours(row: Row) -> bool:
     labels = row.get("labels") or {}
     return "evidence" in row and isinstance(labels, Mapping) and ("clean" in labels or _labelled(row, "verdict"))
-
-
-def _is_labelled(row: Row) -> bool:
-    return _labelled(row, "supported")
 
 
 def _labelled(row: Row, key: str) -> bool:
@@ -382,8 +364,8 @@ TASKS: tuple[Task, ...] = (
     ),
     Task("WiCE", _has("claim", "evidence", "supporting_sentences", "label"), wice_rows, "not supported in full"),
     Task("SummEdits", _has("doc", "summary", "label"), summedits_rows, "not consistent with the document"),
-    Task("ExpertQA", _is_expertqa, expertqa_rows, "support less than complete"),
+    Task("ExpertQA", partial(_labelled, key="cite_worthy"), expertqa_rows, "support less than complete"),
     Task("Pairs", _has("premise", "hypothesis", "label"), pair_rows, "not entailed"),
-    Task("Demo gold", _is_ours, demo_rows, "not supported"),
-    Task("Labelled cases", _is_labelled, labelled_rows, "not supported"),
+    Task("Demo gold", _is_ours, labelled_rows, "not supported"),
+    Task("Labelled cases", partial(_labelled, key="supported"), labelled_rows, "not supported"),
 )

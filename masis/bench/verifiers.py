@@ -10,15 +10,15 @@ import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from masis.api.roles import build_roles, resolve_model
 from masis.audit.claims import one_check_each
-from masis.audit.statistics import interval
 from masis.bench import read_rows
-from masis.bench.metrics import Estimate
+from masis.bench.metrics import Estimate, Resamples
+from masis.bench.report import with_interval
 from masis.bench.rows import BenchRow, Half
 from masis.schema.audit import Claim, ClaimCheck
 from masis.schema.calls import Usage
@@ -36,7 +36,8 @@ OnProgress = Callable[[int, int], None]
 Array = np.ndarray[Any, np.dtype[Any]]
 
 
-class Share(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Share:
     """A share with its interval and its base: ``of`` rows or answers."""
 
     name: str
@@ -44,7 +45,8 @@ class Share(NamedTuple):
     of: int
 
 
-class Point(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Point:
     """What accepting every claim from this support on would let through and confirm."""
 
     threshold: float
@@ -64,15 +66,7 @@ class VerifierReport:
     def to_dict(self) -> dict[str, Any]:
         """Return the report as plain values."""
         plain = asdict(self) | {"usage": self.usage.model_dump()}
-        plain["shares"] = {share.name: {**share.estimate._asdict(), "of": share.of} for share in self.shares}
-        plain["curve"] = [
-            {
-                "threshold": point.threshold,
-                "faulty_accepted": point.faulty_accepted._asdict(),
-                "true_confirmed": point.true_confirmed._asdict(),
-            }
-            for point in self.curve
-        ]
+        plain["shares"] = {share.name: {**asdict(share.estimate), "of": share.of} for share in self.shares}
         return plain
 
 
@@ -91,8 +85,7 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the comparison as plain values."""
-        head = {name: getattr(self, name) for name in ("task", "half", "rows", "faulty", "groups", "bootstrap", "seed")}
-        return head | {"verifiers": [each.to_dict() for each in self.verifiers]}
+        return asdict(self) | {"verifiers": [each.to_dict() for each in self.verifiers]}
 
 
 def compare_verifiers(
@@ -106,27 +99,18 @@ def compare_verifiers(
     seed: int = 20250101,
     on_progress: OnProgress = lambda done, total: None,
 ) -> Comparison:
-    """Measure verifiers on the same labelled claims.
+    """Measure verifiers, named as the setting ``verifier`` takes them, on the same labelled claims of a file or folder.
 
-    Args:
-        path: A file of labelled claims, or a folder of ``.jsonl`` files.
-        verifiers: Model strings as the setting ``verifier`` takes them.
-        settings: Thresholds, providers and prices; its roles are not used.
-        half: The half of the groups to measure on.
-        limit: At most so many claims, whole groups of them drawn in an order that depends on nothing but their text.
-        bootstrap: How many resamples of the groups the 95% intervals come from.
-        seed: Seeds the resampling.
-        on_progress: Called with how many claims of how many have been judged, over all verifiers.
-
-    Raises:
-        InputError: The file is of no known set.
-        SettingsError: A verifier can't be used; MissingExtra where a package is missing.
-
+    ``settings`` give thresholds, providers and prices; their roles are not used. At most ``limit`` claims are measured,
+    whole groups of them drawn in an order that depends on nothing but their text. The 95% intervals come from
+    ``bootstrap`` resamples of the groups. ``on_progress`` is called with how many claims of how many have been judged,
+    over all verifiers. Raises InputError where the file is of no known set, SettingsError and MissingExtra where a
+    verifier can't be used.
     """
     task, rows = read_rows(path, half)
     rows = _limited(rows, limit)
     named = [resolve_model(verifier, "verifier", settings) for verifier in verifiers]
-    resamples = _Resamples([group for _, group in rows], bootstrap, seed)
+    resamples = Resamples([group for _, group in rows], bootstrap, seed)
     reports = []
     for number, verifier in enumerate(named):
         done = number * len(rows)
@@ -173,37 +157,24 @@ def _judged(
     return checks, Usage.of(roles.control.calls.since())
 
 
-class _Resamples:
-    """The same draws of groups for everything that is measured on the same rows."""
-
-    def __init__(self, groups: Sequence[str], bootstrap: int, seed: int) -> None:
-        names, self._member = np.unique(np.array(groups), return_inverse=True)
-        draws = np.random.default_rng(seed)
-        self._weights = [
-            np.bincount(draws.integers(0, len(names), len(names)), minlength=len(names)) for _ in range(bootstrap)
-        ]
-        self._number = len(names)
-
-    def share(self, part: Array, whole: Array) -> Estimate:
-        """Return the share of ``part`` in ``whole``, both true or false for each row, with its interval."""
-        parts = np.bincount(self._member, part & whole, minlength=self._number)
-        wholes = np.bincount(self._member, whole, minlength=self._number)
-        if not wholes.sum():
-            return Estimate(None, None, None)
-        value = round(float(parts.sum() / wholes.sum()), 4)
-        if value in (0.0, 1.0):
-            # Resamples of nothing are nothing; what can't be excluded follows from the number of independent groups.
-            reach = round(EXACT_TAIL ** (1 / int((wholes > 0).sum())), 4)
-            return Estimate(value, 0.0, round(1 - reach, 4)) if value == 0 else Estimate(value, reach, 1.0)
-        found = [float(parts @ drawn / (wholes @ drawn)) for drawn in self._weights if wholes @ drawn]
-        if not found:
-            return Estimate(value, None, None)
-        low, high = interval(found)
-        return Estimate(value, round(low, 4), round(high, 4))
+def _share(part: Array, whole: Array, resamples: Resamples) -> Estimate:
+    """Return the share of ``part`` in ``whole``, both true or false for each row, with its interval."""
+    parts = np.bincount(resamples.member, part & whole, minlength=resamples.number)
+    wholes = np.bincount(resamples.member, whole, minlength=resamples.number)
+    if not wholes.sum():
+        return Estimate()
+    value = float(parts.sum() / wholes.sum())
+    if value in (0.0, 1.0):
+        # Resamples of nothing are nothing; what can't be excluded follows from the number of independent groups.
+        reach = round(EXACT_TAIL ** (1 / int((wholes > 0).sum())), 4)
+        return Estimate(value, 0.0, round(1 - reach, 4)) if value == 0 else Estimate(value, reach, 1.0)
+    return Estimate.of(
+        value, [float(parts @ drawn / (wholes @ drawn)) for drawn in resamples.weights if wholes @ drawn]
+    )
 
 
 def _report(
-    verifier: str, rows: Sequence[BenchRow], checks: Sequence[ClaimCheck], usage: Usage, resamples: _Resamples
+    verifier: str, rows: Sequence[BenchRow], checks: Sequence[ClaimCheck], usage: Usage, resamples: Resamples
 ) -> VerifierReport:
     faulty = np.array([row.positive for row in rows], dtype=bool)
     confirmed = np.array([check.verdict == "supported" for check in checks], dtype=bool)
@@ -215,7 +186,7 @@ def _report(
     every = np.ones(len(rows), dtype=bool)
 
     def share(name: str, part: Array, whole: Array) -> Share:
-        return Share(name, resamples.share(part, whole), int(whole.sum()))
+        return Share(name, _share(part, whole, resamples), int(whole.sum()))
 
     shares = (
         share("faulty accepted", confirmed, faulty),
@@ -228,7 +199,8 @@ def _report(
         share("true answers accepted", answer_accepted, first & ~answer_faulty),
     )
     curve = tuple(
-        Point(cut, resamples.share(support >= cut, faulty), resamples.share(support >= cut, ~faulty)) for cut in CURVE
+        Point(cut, _share(support >= cut, faulty, resamples), _share(support >= cut, ~faulty, resamples))
+        for cut in CURVE
     )
     return VerifierReport(verifier, shares, curve, usage)
 
@@ -262,18 +234,11 @@ def _lines(found: Comparison) -> Iterator[str]:
     for report in found.verifiers:
         yield from ("", f"  {report.verifier}")
         for share in report.shares:
-            yield f"    {share.name:<26}{_cell(share.estimate):>24}   of {share.of}"
+            yield f"    {share.name:<26}{with_interval(share.estimate):>24}   of {share.of}"
         if report.usage.calls:
             cost = cost_text(report.usage.cost_usd)
             yield f"    calls to models {report.usage.calls}, {cost}"
         yield f"    {'if accepted from support':<26}{'faulty accepted':>24}{'true confirmed':>24}"
         for point in report.curve:
-            yield f"    {point.threshold:<26.2f}{_cell(point.faulty_accepted):>24}{_cell(point.true_confirmed):>24}"
-
-
-def _cell(estimate: Estimate) -> str:
-    if estimate.value is None:
-        return "-"
-    if estimate.low is None or estimate.high is None:
-        return f"{estimate.value:.3f}"
-    return f"{estimate.value:.3f} [{estimate.low:.2f},{estimate.high:.2f}]"
+            cells = map(with_interval, (point.faulty_accepted, point.true_confirmed))
+            yield f"    {point.threshold:<26.2f}{''.join(f'{cell:>24}' for cell in cells)}"

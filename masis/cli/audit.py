@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO, Literal, NamedTuple
+from typing import Any, BinaryIO, Literal
 
 import click
 
@@ -40,14 +40,13 @@ from masis.cli.output import (
     say,
     table,
 )
-from masis.datasets.mapping import MappedRow, read_any
-from masis.datasets.writers import write_run
-from masis.datasets.writers.lines import escape_formula
+from masis.datasets.mapping.reader import read_any
+from masis.datasets.mapping.row import MappedRow
+from masis.datasets.writers.lines import escape_formula, write_line
 from masis.errors import InputError, MasisError
 from masis.llm.estimates import Estimate
 from masis.schema.calls import REPLAY
 from masis.schema.case import Case
-from masis.schema.review import Standing
 from masis.schema.run import Run
 from masis.schema.wording import counted, shortened
 from masis.services import Workbench
@@ -56,7 +55,7 @@ from masis.services.health import models_asked
 from masis.services.records import CaseSummary
 from masis.settings import UNCHECKED, Depth, Settings, database_path
 from masis.views.batches import BatchSummary
-from masis.views.headline import headline, standing
+from masis.views.headline import headline
 from masis.views.numbers import dollars, score_text
 from masis.views.words import FLAG, ISSUES, STANDING
 
@@ -76,7 +75,6 @@ def audit(
         "How many worker processes audit at once; with models, how many calls at once go to each provider. "
         "Default: 1, or what masis.toml says of the provider.",
         within=(1, 64),
-        metavar="N",
     ),
     max_cost: float | None = option(
         "Begin no further audit that would cost more than this in all. What is under way is finished.",
@@ -117,7 +115,7 @@ def audit(
         "quick: citations and claims only; standard: all roles; thorough: samples and second opinions as well "
         "(docs/models.md). Default: standard, or what the settings say."
     ),
-    limit: int | None = option("Only the first N cases of the file.", within=(1,), metavar="N"),
+    limit: int | None = option("Only the first N cases of the file.", within=(1,)),
     emit: Emit = shared.EMIT,
     log: None = shared.LOG,
 ) -> None:
@@ -251,7 +249,10 @@ class _AuditJob:
         if self.with_models and self.cases != shared.STDIO:
             show_estimate(self.read(), self.cases.stat().st_size, self.settings, self.limit, self._needed)
         with ExitStack() as stack:
-            write = stack.enter_context(_writer(self.out)) if self.out else None
+            write = None
+            if self.out is not None:
+                to_stdout = self.out == shared.STDIO
+                write = sys.stdout.buffer if to_stdout else stack.enter_context(self.out.open("wb"))
             stop = stack.enter_context(Interruption("Stopping after the audits under way (Ctrl-C again to drop them)."))
             stack.enter_context(self.progress)
             for done in self._audits(self._jobs(stop.stopped), stop.stopped):
@@ -274,35 +275,29 @@ class _AuditJob:
     def _jobs(self, stopping: Callable[[], bool]) -> Iterator[Job]:
         """The cases of the file, each put into the database first; what can't be read is complained about."""
         read = 0
-        for row in self._readable():
-            if stopping() or (self.limit is not None and read >= self.limit):
-                return
-            self.errors.add_all(row.problems)
-            if row.notes and not self.noted:
-                self.noted = True
-                say(f"{row.notes[0]} (Said once a file.)")
-            if row.case is None:
-                continue
-            read += 1
-            report = self.workbench.cases.add(shared.operator(), [row.case])
-            if report.conflicts:
+        try:
+            for row in self.read():
+                if stopping() or (self.limit is not None and read >= self.limit):
+                    return
+                self.errors.add_all(row.problems)
+                if row.notes and not self.noted:
+                    self.noted = True
+                    say(f"{row.notes[0]} (Said once a file.)")
+                if row.case is None:
+                    continue
+                read += 1
+                report = self.workbench.cases.add(shared.operator(), [row.case])
                 self.errors.add_all(f"{self.cases}, line {row.number}: {error}" for error in report.conflicts)
-                continue
-            yield Job(row.number, row.case, row.end, skip=not self._needed(row.case))
+                if not report.conflicts:
+                    yield Job(row.number, row.case, row.end, skip=not self._needed(row.case))
+        except InputError as error:  # the file is of another format, or broke off: say so, keep what was read
+            self.errors.add(error)
 
     def _needed(self, case: Case) -> bool:
         if self.again or self.workbench.audits.needed(case, self.settings):
             return True
-        if not self.retry_errors:
-            return False
-        run = self.workbench.audits.finished(case, self.settings)
+        run = self.workbench.audits.finished(case, self.settings) if self.retry_errors else None
         return run is not None and run.incomplete
-
-    def _readable(self) -> Iterator[MappedRow]:
-        try:
-            yield from self.read()
-        except InputError as error:  # the file is of another format, or broke off: say so, keep what was read
-            self.errors.add(error)
 
     def _audits(self, jobs: Iterable[Job], stopping: Callable[[], bool]) -> Iterator[Done]:
         if self.in_processes:
@@ -314,17 +309,23 @@ class _AuditJob:
                 stopping=stopping,
                 prepare=measure_worker,
             )
-        at_once = self.concurrency * AUDITS_A_CALL if self.with_models else 1
-        return audit_in_threads(jobs, self._audit_here, at_once=at_once, budget=self.budget, stopping=stopping)
 
-    def _audit_here(self, job: Job, cancelled: Callable[[], bool]) -> Run | Failed:
-        """Audit a case; its run is stored as it goes, so that one cut short is resumed after its last finished step."""
-        audit = self.workbench.audits.audit
-        return guarded_audit(lambda: audit(shared.operator(), job.case, settings=self.settings, cancelled=cancelled))
+        def audit_here(job: Job, cancelled: Callable[[], bool]) -> Run | Failed:
+            """Audit a case; its run is stored as it goes: one cut short is resumed after its last finished step."""
+            audit = self.workbench.audits.audit
+            return guarded_audit(
+                lambda: audit(shared.operator(), job.case, settings=self.settings, cancelled=cancelled)
+            )
+
+        at_once = self.concurrency * AUDITS_A_CALL if self.with_models else 1
+        return audit_in_threads(jobs, audit_here, at_once=at_once, budget=self.budget, stopping=stopping)
 
     def _take(self, job: Job, outcome: Run | Failed | None, write: BinaryIO | None, show_traces: bool) -> None:
         if isinstance(outcome, Run) and self.in_processes:
-            outcome = self._stored(outcome)
+            try:
+                self.workbench.audits.store_run(shared.operator(), outcome)
+            except MasisError as error:
+                outcome = Failed(str(error))
         if isinstance(outcome, Failed):
             self.summary.failed += 1
             self.errors.add(f"{self.cases}, line {job.number}: case {job.case.id!r}: {outcome.message}")
@@ -336,16 +337,16 @@ class _AuditJob:
                 self.summary.count_skipped(run)
             else:
                 self.summary.count(outcome)
-            if run is not None and write is not None:
-                self._write(run, write)
             if run is not None:
+                if write is not None:
+                    self._write(run, write)
                 self.worst.add(job.case, run, self.workbench.cases.summary(job.case.id))
         self.progress.move(job.end, self.summary.note())
 
     def _write(self, run: Run, write: BinaryIO) -> None:
         """Write a run as JSON, or its issues as rows of a table where the file is to be CSV."""
         if self.out is None or self.out.suffix.lower() != ".csv":
-            write_run(run, write)
+            write_line(run.model_dump_json(), write)
             return
         from masis.views.tables import runs_to_pandas  # here: it loads pandas, which the command does without
 
@@ -353,41 +354,11 @@ class _AuditJob:
         safe = rows.map(lambda cell: escape_formula(cell) if isinstance(cell, str) else cell)
         write.write(safe.to_csv(index=False, header=write.tell() == 0).encode())
 
-    def _stored(self, run: Run) -> Run | Failed:
-        try:
-            self.workbench.audits.store_run(shared.operator(), run)
-        except MasisError as error:
-            return Failed(str(error))
-        return run
-
-
-def _writer(out: Path) -> AbstractContextManager[BinaryIO]:
-    return nullcontext(sys.stdout.buffer) if out == shared.STDIO else out.open("wb")
-
 
 WORST_SHOWN = 20
 """Answers in the table that a person reads; the rest waits in the queue."""
 
 ISSUES_SHOWN = 5
-
-
-class _Answer(NamedTuple):
-    """What the table says of an answer; in its order the worst comes first."""
-
-    rank: tuple[int, float, int]
-    case: str
-    state: str
-    standing: Standing
-    headline: str
-    issue: str
-    quality: float | None
-    question: str
-    issues: tuple[str, ...]
-
-
-def _stands(answer: _Answer) -> str:
-    drafted = "drafted by MASIS, " if answer.state.startswith("answer drafted") else ""
-    return drafted + STANDING[answer.standing].text
 
 
 class WorstAnswers:
@@ -397,46 +368,49 @@ class WorstAnswers:
     """
 
     def __init__(self, emit: Emit, *, beside_data: bool = False) -> None:
-        self._worst: list[_Answer] = []
+        self._worst: list[tuple[tuple[int, float, int], dict[str, Any]]] = []
+        """Records by rank, the worst first."""
         self._count, self._emit, self._beside_data = 0, emit, beside_data
 
-    def add(self, case: Case, run: Run, summary: CaseSummary | None = None) -> None:
+    def add(self, case: Case, run: Run, summary: CaseSummary) -> None:
         """Take one audited answer into account; ``summary`` says where its case stands by now."""
         self._count += 1
         original = run.iterations[0] if run.iterations else None
         flags = shown_flags(run, 0) if original else ("error",)
         place = next((at for at, flag in enumerate(ISSUES) if flag in flags), len(ISSUES))
         quality = original.quality_score if original else None
-        found = _Answer(
-            (place, 1.0 if quality is None else quality, self._count),
-            case.id,
-            ("answer drafted by MASIS, " if case.answer is None else "")
-            + ("needs review" if run.needs_review else "auto-accepted"),
-            standing(run) if summary is None else summary.standing,
-            headline(run).text,
-            FLAG[ISSUES[place]].text if place < len(ISSUES) else "",
-            quality,
-            case.query,
-            tuple(issue.description for issue in (original.issues if original else ()) if issue.major),
-        )
+        drafted = "answer drafted by MASIS, " if case.answer is None else ""
+        record = {
+            "case": case.id,
+            "state": drafted + ("needs review" if run.needs_review else "auto-accepted"),
+            "standing": summary.standing,
+            "headline": headline(run).text,
+            "issue": FLAG[ISSUES[place]].text if place < len(ISSUES) else "",
+            "quality": quality,
+            "question": case.query,
+            "issues": [issue.description for issue in (original.issues if original else ()) if issue.major],
+        }
         if self._emit.as_json:  # each as it comes: nobody waits for the last
-            self._emit({name: value for name, value in found._asdict().items() if name != "rank"})
+            self._emit(record)
             return
-        self._worst = sorted([*self._worst, found])[:WORST_SHOWN]
+        stands = {"stands": drafted.removeprefix("answer ") + STANDING[summary.standing].text}
+        rank = (place, 1.0 if quality is None else quality, self._count)
+        self._worst = sorted([*self._worst, (rank, record | stands)])[:WORST_SHOWN]
 
     def show(self) -> None:
         """Write the table, and under it the gravest issues in full; nothing where they came as JSON."""
+        found = [record for _, record in self._worst]
         rows = [
             (
-                each.case,
-                _stands(each),
-                each.headline,
-                score_text(each.quality),
-                shortened(each.question, QUESTION_SHOWN),
+                each["case"],
+                each["stands"],
+                each["headline"],
+                score_text(each["quality"]),
+                shortened(each["question"], QUESTION_SHOWN),
             )
-            for each in self._worst
+            for each in found
         ]
-        issues = [f"  {each.case}: {' '.join(each.issues[0].split())}" for each in self._worst if each.issues]
+        issues = [f"  {each['case']}: {' '.join(each['issues'][0].split())}" for each in found if each["issues"]]
         shown = [shortened(issue, 300) for issue in issues[:ISSUES_SHOWN]]
         worst = ("", "Worst issues", *shown) if shown else ()
         lines = (*table(("case", "stands", "worst issue", "quality", "question"), rows), *worst)

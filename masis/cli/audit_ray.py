@@ -13,7 +13,7 @@ from masis.cli.options import Reading
 from masis.cli.output import ErrorReport, Interruption, Progress, measured, say
 from masis.datasets.lake import Repeats, repeated_ids
 from masis.errors import InputError
-from masis.integrations.ray import RayAudit, Report, Totals, audit_on_ray
+from masis.integrations.ray import RayAudit, Totals, audit_on_ray
 from masis.schema.wording import counted
 from masis.settings import Settings
 from masis.views.numbers import dollars, duration
@@ -52,16 +52,28 @@ def run(
             report = audit_on_ray(job, watch, errors.add)
         except InputError as error:
             raise click.UsageError(str(error)) from error
-    for line in _what_was_done(report, out, time.monotonic() - began):
-        say(line)
-    if report.complete and report.totals.cases:
+    totals, seconds = report.totals, time.monotonic() - began
+    if not totals.cases and report.complete:
+        say("Everything was audited before.")
+    else:
+        speed = f"{duration(seconds * 1000)} ({totals.cases / max(seconds, 1e-9):.1f} a second)"
+        came_to = f"{totals.accepted:,} auto-accepted, {totals.needs_review:,} need review, {totals.failed:,} failed"
+        say(f"{counted(totals.cases, 'case')} in {speed}: {came_to}.")
+    if totals.incomplete:
+        say(f"{counted(totals.incomplete, 'audit')} left something unscored after a failure: the column incomplete.")
+    if totals.calls:
+        say(f"{totals.calls:,} calls, {totals.tokens:,} tokens, {dollars(totals.cost_usd)}.")
+    if totals.exhausted:
+        say("The limit of --max-cost was reached: the same command with a higher one goes on from here.")
+    say(f"Audits: {out}")
+    if report.complete and totals.cases:
         for line in repeats(repeated_ids(out)):
             say(line)
     if stop.asked and not report.complete:
         interrupted("Interrupted. What is finished is written; the same command goes on from here.")
-    if report.totals.failed:
-        raise JobFailed(f"{counted(report.totals.failed, 'case')} could not be audited: see outcome=failed in {out}.")
-    if not report.complete and not report.totals.exhausted:
+    if totals.failed:
+        raise JobFailed(f"{counted(totals.failed, 'case')} could not be audited: see outcome=failed in {out}.")
+    if not report.complete and not totals.exhausted:
         raise JobFailed("Not everything was audited. The same command goes on from here.")
 
 
@@ -85,22 +97,3 @@ def repeats(found: Repeats) -> Iterator[str]:
     if found.total > len(found.named):
         yield f"  and {found.total - len(found.named):,} more"
     yield "A desk takes one case of an id: give each an id of its own before you import."
-
-
-def _what_was_done(report: Report, out: str, seconds: float) -> Iterator[str]:
-    totals = report.totals
-    if not totals.cases and report.complete:
-        yield "Everything was audited before."
-    else:
-        yield (
-            f"{counted(totals.cases, 'case')} in {duration(seconds * 1000)} ({totals.cases / max(seconds, 1e-9):.1f} a "
-            f"second): {totals.accepted:,} auto-accepted, {totals.needs_review:,} need review, "
-            f"{totals.failed:,} failed."
-        )
-    if totals.incomplete:
-        yield f"{counted(totals.incomplete, 'audit')} left something unscored after a failure: the column incomplete."
-    if totals.calls:
-        yield f"{totals.calls:,} calls, {totals.tokens:,} tokens, {dollars(totals.cost_usd)}."
-    if totals.exhausted:
-        yield "The limit of --max-cost was reached: the same command with a higher one goes on from here."
-    yield f"Audits: {out}"

@@ -17,6 +17,7 @@ import importlib
 import inspect
 import types
 from collections.abc import Callable, Mapping
+from datetime import date
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, NoReturn, Union, get_args, get_origin, get_type_hints
@@ -134,15 +135,15 @@ def command(
 
 def help_text(docstring: str) -> str:
     """Return a docstring as click takes it: examples, which are indented, stay as they are written."""
-    return "\n\n".join(_examples(part) or part for part in inspect.cleandoc(docstring).split("\n\n"))
-
-
-def _examples(part: str) -> str:
-    lines = part.splitlines()
-    if not all(line.startswith(("  ", "masis ")) for line in lines):
-        return ""
-    indent = "" if part.startswith(" ") else "  "  # lost where all of a docstring's lines have it
-    return "\n".join(["\b", *(f"{indent}{line}" for line in lines)])
+    parts = []
+    for part in inspect.cleandoc(docstring).split("\n\n"):
+        lines = part.splitlines()
+        if lines and all(line.startswith(("  ", "masis ")) for line in lines):
+            indent = "" if part.startswith(" ") else "  "  # lost where all of a docstring's lines have it
+            parts.append("\n".join(["\b", *(f"{indent}{line}" for line in lines)]))
+        else:
+            parts.append(part)
+    return "\n\n".join(parts)
 
 
 def _settings_of(annotation: Any, kind: type[click.Parameter]) -> dict[str, Any]:
@@ -150,13 +151,20 @@ def _settings_of(annotation: Any, kind: type[click.Parameter]) -> dict[str, Any]
     if get_origin(annotation) in (Union, types.UnionType):
         annotation = next(each for each in get_args(annotation) if each is not type(None))
     if get_origin(annotation) is tuple:
-        several: dict[str, Any] = {"multiple": True} if kind is click.Option else {"nargs": -1}
-        return _settings_of(get_args(annotation)[0], kind) | several
+        inner = _settings_of(get_args(annotation)[0], kind)
+        if kind is click.Argument:
+            return inner | {"nargs": -1}
+        return inner | {"multiple": True} | ({"metavar": "NAME"} if inner["type"] is str else {})
     if get_origin(annotation) is Literal:
         return {"type": click.Choice(get_args(annotation))}
     if annotation is bool:
         return {"is_flag": True, "default": False}
-    return {"type": click.Path(path_type=Path) if annotation is Path else annotation}
+    kept = {"type": click.Path(path_type=Path) if annotation is Path else annotation}
+    return kept | ({"metavar": _METAVARS[annotation]} if kind is click.Option and annotation in _METAVARS else {})
+
+
+_METAVARS = {int: "N", date: "DAY", Path: "PATH"}
+"""What stands for the value of an option of a type in its help, unless it says so itself."""
 
 
 class Lazy(NamedTuple):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import click
 from click.shell_completion import get_completion_class
@@ -31,29 +31,19 @@ DEFAULT_FILE = Path("masis.toml")
 
 def check_named(loaded: Loaded) -> None:
     """Raise SettingsError where an audit's settings name something that does not exist, with the place."""
-    if errors := _misnamed(loaded, _of_audit(loaded)):
+    if errors := _misnamed(loaded):
         raise SettingsError("\n".join(errors))
 
 
-def misnamed_anywhere(loaded: Loaded) -> list[str]:
-    """Return the errors in whatever the settings name, the graders of screenings included."""
-    settings = loaded.settings
-    graders = [partial(resolve_model, name, ROLE, settings) for name in grader_names(settings)]
-    return _misnamed(loaded, [*_of_audit(loaded), *(("screening_graders", each) for each in graders)])
-
-
-def _of_audit(loaded: Loaded) -> list[tuple[str, Check]]:
-    settings = loaded.settings
-    roles = [(role, partial(resolve_model, model, role, settings)) for role, model in settings.models().items()]
-    return [*roles, ("output_validator", partial(output_validation.chosen, settings.output_validator))]
-
-
-def _misnamed(loaded: Loaded, checks: list[tuple[str, Check]]) -> list[str]:
-    """Return the errors that these checks of settings raise, each with the place.
+def _misnamed(loaded: Loaded, more: Iterable[tuple[str, Check]] = ()) -> list[str]:
+    """Return the errors in what the settings of an audit name, each with the place, and those of ``more`` checks.
 
     A missing key is no error of the settings; nor is an extra that is not installed, nor a model not downloaded yet.
     """
-    errors = []
+    settings, errors = loaded.settings, list[str]()
+    roles = [(role, partial(resolve_model, model, role, settings)) for role, model in settings.models().items()]
+    checks: list[tuple[str, Check]] = [*roles, *more]
+    checks.append(("output_validator", partial(output_validation.chosen, settings.output_validator)))
     for setting, check in checks:
         try:
             check()
@@ -63,6 +53,14 @@ def _misnamed(loaded: Loaded, checks: list[tuple[str, Check]]) -> list[str]:
             found = loaded.origins[setting].place
             errors.append(f"{found}, {error}" if found else str(error))
     return errors
+
+
+def _misnamed_anywhere(loaded: Loaded) -> list[str]:
+    """Return the errors in whatever the settings name, the graders of screenings included."""
+    names = grader_names(loaded.settings)
+    return _misnamed(
+        loaded, (("screening_graders", partial(resolve_model, name, ROLE, loaded.settings)) for name in names)
+    )
 
 
 @click.group(cls=CommandGroup)
@@ -95,17 +93,41 @@ def show(
     With options as those of 'masis audit', it shows the settings of that audit. Keys are never printed: only whether
     there is one.
     """
-    loaded = judges.load()
+    loaded, secrets, database = judges.load(), secrets_file(), database_path(db)
+    found = {group: [row for row in rows(loaded, group) if row.changed or not changed] for group in GROUPS}
+    every = [row for group in found.values() for row in group]
     record = {
         "file": loaded.file,
         "looked_for": config_places(),
-        "secrets_file": secrets_file(),
-        "database": database_path(db),
+        "secrets_file": secrets,
+        "database": database,
         "warnings": loaded.warnings,
-        "settings": {row.name: _row_as_json(row) for row in all_rows(loaded) if row.changed or not changed},
+        "settings": {
+            row.name: {
+                "value": row.value,
+                "default": row.default,
+                "changed": row.changed,
+                "origin": {"kind": row.origin.kind, "place": row.origin.place or None},
+            }
+            for row in every
+        },
     }
-    emit(record, (*_places(loaded, db), *_table(loaded, changed), *_variables()))
-    for error in misnamed_anywhere(loaded):
+    lines = [
+        f"Configuration file  {loaded.file or f'none (looked for {_spoken()})'}",
+        f"Secrets file        {secrets or 'none'}",
+        f"Database            {database}",
+    ]
+    name = max((len(row.name) for row in every), default=0)
+    value = min(40, max((len(row.spelled) for row in every), default=0))
+    for group, settings in found.items():
+        lines += ["", group.title] if settings else []
+        for row in settings:
+            lines.append(f"{'*' if row.changed else ' '} {row.name:<{name}}  {row.spelled:<{value}}  {_origin(row)}")
+    lines += ["", "* differs from its default" if any(row.changed for row in every) else "Nothing is changed."]
+    lines += ["", "Every setting has a variable: MASIS_ and its name in capitals. Others are:"]
+    lines += [f"  {variable:<14}  {meaning}" for variable, meaning in OTHER_VARIABLES.items()]
+    emit(record, lines)
+    for error in _misnamed_anywhere(loaded):
         say(error)
 
 
@@ -127,7 +149,7 @@ def check(
     if found is None:
         raise click.UsageError(f"There is no file to check: none of {_spoken()} is there.")
     loaded = load(environment={}, file=found)
-    if errors := misnamed_anywhere(loaded):
+    if errors := _misnamed_anywhere(loaded):
         raise SettingsError("\n".join(errors))
     number = sum(row.origin.kind == "file" and not isinstance(row.value, list) for row in all_rows(loaded))
     emit({"file": found, "settings": number})
@@ -160,47 +182,14 @@ def init(
     say(f"{out}: written. Uncomment what you want to change; 'masis config check' checks it.")
 
 
-def _places(loaded: Loaded, db: Path | None) -> Iterator[str]:
-    yield f"Configuration file  {loaded.file or f'none (looked for {_spoken()})'}"
-    yield f"Secrets file        {secrets_file() or 'none'}"
-    yield f"Database            {database_path(db)}"
-
-
-def _table(loaded: Loaded, changed: bool) -> Iterator[str]:
-    every = [row for row in all_rows(loaded) if row.changed or not changed]
-    name = max((len(row.name) for row in every), default=0)
-    value = min(40, max((len(row.spelled) for row in every), default=0))
-    for group in GROUPS:
-        found = [row for row in rows(loaded, group) if row.changed or not changed]
-        if found:
-            yield from ("", group.title)
-        for row in found:
-            yield f"{'*' if row.changed else ' '} {row.name:<{name}}  {row.spelled:<{value}}  {_origin(row)}{_key(row)}"
-    yield from ("", "* differs from its default" if any(row.changed for row in every) else "Nothing is changed.")
-
-
 def _origin(row: Row) -> str:
+    """Return where a value comes from; of a provider's key whether it is there, never the key."""
     if row.origin.kind == "default":
         return "default"
-    return f"{row.origin.place} (default: {spelled(row.default)})" if row.default is not None else row.origin.place
-
-
-def _key(row: Row) -> str:
-    """Whether the key that a provider's table names is there; never the key."""
-    if not row.name.startswith("providers.") or not row.name.endswith(".key_env"):
-        return ""
-    return ", set" if secret(str(row.value)) else ", not set"
-
-
-def _variables() -> Iterator[str]:
-    yield from ("", "Every setting has a variable: MASIS_ and its name in capitals. Others are:")
-    for name, meaning in OTHER_VARIABLES.items():
-        yield f"  {name:<14}  {meaning}"
-
-
-def _row_as_json(row: Row) -> dict[str, Any]:
-    origin = {"kind": row.origin.kind, "place": row.origin.place or None}
-    return {"value": row.value, "default": row.default, "changed": row.changed, "origin": origin}
+    place = f"{row.origin.place} (default: {spelled(row.default)})" if row.default is not None else row.origin.place
+    if row.name.startswith("providers.") and row.name.endswith(".key_env"):
+        return f"{place}, {'set' if secret(str(row.value)) else 'not set'}"
+    return place
 
 
 def _spoken() -> str:

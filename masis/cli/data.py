@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import shlex
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import click
 
@@ -17,18 +17,20 @@ from masis.cli.commands import CommandGroup, JobFailed, argument, command, optio
 from masis.cli.options import Reading
 from masis.cli.output import Emit, ErrorReport, Progress, say, table
 from masis.datasets import loading
-from masis.datasets.exports import DECIDED, ENCODINGS, FORMATS, SPLITS, Change, Selection, Shares
-from masis.datasets.mapping import read_any
-from masis.datasets.mapping.columns import profile_text
-from masis.datasets.writers import write_case, write_run
+from masis.datasets.exports.export import DECIDED, ENCODINGS, Selection
+from masis.datasets.exports.formats import FORMATS
+from masis.datasets.exports.splits import SPLITS, Shares
+from masis.datasets.lake import is_lake
+from masis.datasets.mapping.profile import profile_text
+from masis.datasets.mapping.reader import read_any
 from masis.datasets.writers.files import whole_file
-from masis.datasets.writers.lines import write_line
+from masis.datasets.writers.lines import case_line, write_line
 from masis.errors import InputError
 from masis.schema.case import Case
 from masis.schema.reading import FIELDS, SPLIT, columns_in
 from masis.schema.wording import counted, shortened
 from masis.services import Workbench
-from masis.services.lake import LakeService, is_lake
+from masis.services.lake import LakeService
 from masis.services.records import CaseFilter
 from masis.settings import database_path
 from masis.views.numbers import moment
@@ -49,7 +51,7 @@ def _share(value: str | float) -> float:
     except ValueError:
         share = 0.0
     if not 0 < share <= 1:
-        raise click.BadParameter(f"{value[:40]}: write a share as 2% or 0.02.")
+        raise shared.wrong(value, "write a share as 2% or 0.02.")
     return share
 
 
@@ -111,12 +113,8 @@ def import_files(
         for lake in lakes:
             found = LakeService.counts(lake)
             emit({"file": lake, **found})
-            words = ", ".join(f"{number:,} {name.replace('_', ' ')}" for name, number in found.items())
-            say(f"{lake}: {words}. Nothing is stored.")
-        failed = 0
-        for file in paths:
-            failed += _try(file, reading, emit)
-        if failed:
+            say(f"{lake}: {_amounts(found)}. Nothing is stored.")
+        if failed := sum(_try(file, reading, emit) for file in paths):
             raise JobFailed(f"{counted(failed, 'row')} can't be imported, for the reasons above.")
         return
     database, errors = database_path(db), ErrorReport()
@@ -127,6 +125,15 @@ def import_files(
             stored += _import_cases(path, _named(file), reading, workbench, errors, emit)
     say(f"Database: {database}")
     errors.end("Everything else is stored." if stored else "Nothing was stored.")
+
+
+def _amounts(counts: Mapping[Any, int]) -> str:
+    return ", ".join(f"{number:,} {name.replace('_', ' ')}" for name, number in counts.items() if number)
+
+
+def _say_imported(name: str, imported: int, there: int, words: str = "") -> None:
+    more = f", {counted(there, 'case')} there already" if there else ""
+    say(f"{name}: {counted(imported, 'case')} imported{words and f' ({words})'}{more}.")
 
 
 def _named(file: Path) -> str:
@@ -148,9 +155,7 @@ def _import_lake(
             on_problem=errors.add,
         )
     emit({"file": lake, "imported": done.imported, "there_already": done.unchanged})
-    there = f", {counted(done.unchanged, 'case')} there already" if done.unchanged else ""
-    words = ", ".join(f"{number:,} {name.replace('_', ' ')}" for name, number in done.imported.items() if number)
-    say(f"{lake}: {counted(sum(done.imported.values()), 'case')} imported{f' ({words})' if words else ''}{there}.")
+    _say_imported(lake, sum(done.imported.values()), done.unchanged, _amounts(done.imported))
     if done.sample is not None:
         say(
             f"{done.sample.drawn:,} of {done.sample.accepted:,} auto-accepted were drawn for a spot check "
@@ -169,14 +174,20 @@ def _try(file: Path, reading: Reading, emit: Emit) -> int:
                 errors.add_all(row.problems or row.notes)
                 bad += bool(row.problems)
                 if row.case is not None:
-                    found += _facts(row.case)
+                    case = row.case
+                    found["read as cases"] += 1
+                    found["with an answer"] += case.answer is not None
+                    found["without an answer, which an audit drafts"] += case.answer is None
+                    found["chunks of evidence"] += len(case.evidence)
+                    found["chunks without text"] += len(case.without_text)
+                    found["with labels"] += case.labels is not None
+                    found["with citations beside the answer"] += bool(case.given_citations)
                     if found["read as cases"] <= _SHOWN_ROWS:
-                        shown += _as_read(row.case)
+                        shown += _as_read(case)
     except InputError as error:
         errors.add(error)
         bad += 1
-    summary = ", ".join(f"{number:,} {words}" for words, number in found.items() if number)
-    emit({"file": name, **found, "refused": bad}, (*shown, summary))
+    emit({"file": name, **found, "refused": bad}, (*shown, _amounts(found)))
     cases = counted(found["read as cases"], "case")
     say(f"{name}: {cases} would be imported, {counted(bad, 'row')} would not. Nothing is stored.")
     return bad
@@ -214,20 +225,6 @@ def _as_options(names: dict[str, str]) -> str:
     return " ".join(f"--map {shlex.quote(f'{field}={key}')}" for field, key in written.items())
 
 
-def _facts(case: Case) -> Counter[str]:
-    return Counter(
-        {
-            "read as cases": 1,
-            "with an answer": case.answer is not None,
-            "without an answer, which an audit drafts": case.answer is None,
-            "chunks of evidence": len(case.evidence),
-            "chunks without text": len(case.without_text),
-            "with labels": case.labels is not None,
-            "with citations beside the answer": bool(case.given_citations),
-        }
-    )
-
-
 def _as_read(case: Case) -> Iterator[str]:
     """Yield a case as lines: what was read as what."""
     answer = "none: an audit drafts one" if case.answer is None else shortened(" ".join(case.answer.split()), _WIDE)
@@ -258,10 +255,8 @@ def _import_cases(
                     noted = True
                     say(f"{step.notes[0]} (Said once a file.)")
     finally:
-        record = {"file": name, "imported": added, "there_already": unchanged, "refused": refused}
-        emit(record)
-        there = f", {counted(unchanged, 'case')} there already" if unchanged else ""
-        say(f"{name}: {counted(added, 'case')} imported{there}.")
+        emit({"file": name, "imported": added, "there_already": unchanged, "refused": refused})
+        _say_imported(name, added, unchanged)
     return added + unchanged
 
 
@@ -271,10 +266,10 @@ def _shares(value: str | Shares) -> Shares:
         return value
     parts = value.split("/")
     if len(parts) != 3 or not all(each.isascii() and each.isdigit() and len(each) < 4 for each in parts):
-        raise click.BadParameter(f"{value[:40]}: write the shares as 80/10/10.")
+        raise shared.wrong(value, "write the shares as 80/10/10.")
     shares = Shares(*map(int, parts))
     if sum(shares) != 100:
-        raise click.BadParameter(f"{value[:40]}: the shares sum up to {sum(shares)}, not to 100.")
+        raise shared.wrong(value, f"the shares sum up to {sum(shares)}, not to 100.")
     return shares
 
 
@@ -340,7 +335,10 @@ def export(
       masis export --format decided --out audited/
     """
     if form == "decided" and out != shared.STDIO and out.is_dir():
-        out = _decisions_in(out)
+        if is_lake(str(out)):  # apart from the audited cases, so that readers pass over it
+            out /= "_decided"
+            out.mkdir(exist_ok=True)
+        out /= "decided.parquet"
     encoding = encoding or (ending if (ending := out.suffix[1:].lower()) in ENCODINGS else ENCODINGS[0])
     _check_out(form, out, emit)
     if form in WHOLE:
@@ -354,8 +352,10 @@ def export(
             "what audits found. Don't give it to anybody who still decides them."
         )
     if form in WHOLE:
+        lines = 0
         with whole_file(out) as stream:
-            lines = _write_whole(form, workbench, stream)
+            for lines, text in enumerate(_whole_lines(form, workbench), 1):  # noqa: B007 (counts)
+                write_line(text, stream)
         emit({"lines": lines, "file": out})
         say(f"{counted(lines, 'line')} written{_to(out)}.")
         return
@@ -367,15 +367,6 @@ def export(
         with whole_file(manifest) as stream:
             stream.write((json.dumps(exported.manifest, ensure_ascii=False, indent=2) + "\n").encode())
     _say_what(exported.manifest, out, emit)
-
-
-def _decisions_in(folder: Path) -> Path:
-    """Return where decisions go in a folder; in one of audited cases apart from these, which readers then pass over."""
-    if not is_lake(str(folder)):
-        return folder / "decided.parquet"
-    apart = folder / "_decided"
-    apart.mkdir(exist_ok=True)
-    return apart / "decided.parquet"
 
 
 def _check_out(form: str, out: Path, emit: Emit) -> None:
@@ -401,20 +392,16 @@ def _say_what(manifest: dict[str, Any], out: Path, emit: Emit) -> None:
         say(f"Left out: {number:,} ({reason}).{hint}")
 
 
-def _write_whole(form: str, workbench: Workbench, stream: BinaryIO) -> int:
-    written = 0
+def _whole_lines(form: str, workbench: Workbench) -> Iterator[str]:
+    """Yield the lines of a format that copies every record of its kind."""
     if form == "executions":
-        for written, execution in enumerate(workbench.store.executions.iterate(), 1):  # noqa: B007 (counts)
-            write_line(execution.model_dump_json(), stream)
-        return written
+        yield from (each.model_dump_json() for each in workbench.store.executions.iterate())
+        return
     for case in workbench.store.cases.iterate():
         if form == "cases":
-            write_case(case, stream)
-            written += 1
+            yield case_line(case)
         elif (run := workbench.cases.open(case.id).run) is not None:
-            write_run(run, stream)
-            written += 1
-    return written
+            yield run.model_dump_json()
 
 
 CHANGES = {
@@ -446,7 +433,7 @@ def freeze(
     name: str = argument(),
     form: str = option("As in 'masis export'.", "--format", type=click.Choice(list(FORMATS)), required=True),
     encoding: str | None = ENCODING,
-    description: str = option("What it is for; stored with it.", default="", metavar="TEXT"),
+    description: str = option("What it is for; stored with it.", default=""),
     by: str | None = option("Who freezes it. Default: the name you are logged in with.", metavar="NAME"),
     selection: Selection = SELECTION,
     emit: Emit = shared.EMIT,
@@ -512,17 +499,15 @@ def compare(
       masis dataset compare pilot-1 pilot-2
     """
     found = workbench.datasets.compare(first, second, limit)
-    emit(list(found.cases), map(_change_line, found.cases))
+    lines = []
+    for each in found.cases:
+        was, now = (" ".join(stood) if stood else "absent" for stood in (each.was, each.now))
+        lines.append(f"{', '.join(CHANGES[kind] for kind in each.kinds)}  {each.case_id}  {was} -> {now}")
+    emit(list(found.cases), lines)
     if (more := found.total - len(found.cases)) > 0:
         say(f"and {more:,} more: --limit {found.total} names all.")
     parts = [f"{count:,} {CHANGES[kind]}" for kind, count in found.counts.items() if count]
     say(f"{first} and {second}: {', '.join(parts) or 'the same cases, labels and audits'}.")
-
-
-def _change_line(change: Change) -> str:
-    shown = [" ".join(each) if each else "absent" for each in (change.was, change.now)]
-    kinds = ", ".join(CHANGES[kind] for kind in change.kinds)
-    return f"{kinds}  {change.case_id}  {shown[0]} -> {shown[1]}"
 
 
 @command("Write a version again: the same bytes, or an error that says why not.", name="export", group=dataset)

@@ -19,18 +19,19 @@ from masis.cli import options as shared
 from masis.cli.commands import CommandGroup, JobFailed, argument, command, interrupted, option
 from masis.cli.options import Judges
 from masis.cli.output import Emit, Interruption, Progress, plain, say
+from masis.datasets.writers.files import whole_file
 from masis.errors import StoreError
 from masis.integrations.dspy import programs
 from masis.schema.retention import Purge, PurgePlan, RetentionRule
-from masis.schema.review import LogCheck
+from masis.schema.review import LogCheck, SubjectCheck
 from masis.schema.wording import counted
 from masis.services import Workbench, backups
-from masis.services.health import HealthItem, HealthReport, before_the_first_case, unopened
+from masis.services.health import without_database
 from masis.services.reassessment import Reassessment, in_words
 from masis.services.records import DecisionFilter
 from masis.services.retention import rule_of
 from masis.services.reviews import ReviewService
-from masis.settings import Settings, database_path, log_key
+from masis.settings import database_path, log_key
 from masis.settings.reference import option_help
 from masis.views.numbers import file_size, moment
 
@@ -60,36 +61,25 @@ def health(
     """
     settings, path = judges.load().settings, database_path(db)
     if path.exists():
-        report = _health_of(db, settings, ask=ask)
-    elif db is None:
-        report = before_the_first_case(path, settings, ask_models=ask)
+        try:
+            report = shared.open_existing(db, "open").health(settings, ask_models=ask)
+        except StoreError as error:  # one that can't be opened is reported too
+            report = without_database(path, settings, error, ask_models=ask)
     else:
-        report = unopened(shared.no_database(path), path, settings, ask_models=ask)
+        report = without_database(path, settings, shared.no_database(path) if db else None, ask_models=ask)
     width = max((len(item.name) for item in report.items), default=0)
-    emit(report.to_json(), (line for item in report.items for line in _health_lines(item, width)))
+    lines = []
+    for item in report.items:
+        sign = "BAD" if not item.ok else "-  " if item.absent else "ok "
+        lines.append(f"{sign}  {item.name:<{width}}  {item.message}")
+        lines += [f"     {'':<{width}}  {item.cure}"] if item.cure and not item.ok else []
+    emit(report.to_json(), lines)
     if not report.ok:
         raise JobFailed(f"Not in order: {', '.join(item.name for item in report.items if not item.ok)}.")
 
 
-def _health_of(named: Path | None, settings: Settings, *, ask: bool) -> HealthReport:
-    """Return the report on a database, also on one that can't be opened."""
-    try:
-        return shared.open_existing(named, "open").health(settings, ask_models=ask)
-    except StoreError as error:
-        return unopened(error, database_path(named), settings, ask_models=ask)
-
-
-def _health_lines(item: HealthItem, width: int) -> Iterator[str]:
-    sign = "BAD" if not item.ok else "-  " if item.absent else "ok "
-    yield f"{sign}  {item.name:<{width}}  {item.message}"
-    if item.cure and not item.ok:
-        yield f"     {'':<{width}}  {item.cure}"
-
-
 @command()
 def verify_log(
-    head: str | None = option("The head noted earlier.", metavar="HEX"),
-    length: int | None = option("The length noted earlier.", within=(0,), metavar="N"),
     note: Path | None = option(
         "A file elsewhere: compare with the head noted there, then note the present one.", type=shared.FILE
     ),
@@ -115,10 +105,9 @@ def verify_log(
     log is guarded by triggers that refuse every change; where something has removed them, --rearm puts them back.
 
     People's overrides of grades in screenings are a log and a chain of their own, which is checked too and printed
-    where it holds anything; --head, --length and --note are the decision log's.
+    where it holds anything; --note is the decision log's.
 
       masis verify-log
-      masis verify-log --length 120 --head 3f5a...
       masis verify-log --new-key /secure/log.key
       masis verify-log --key /secure/log.key --note /elsewhere/head.json
 
@@ -135,25 +124,17 @@ def verify_log(
     check, graded = workbench.store.decisions.verify(), workbench.store.screening_log.verify()
     figures = {name: getattr(check, name) for name in ("length", "head", "redacted")}
     of_grades = {name: getattr(graded, name) for name in figures} if graded.length else {}
-    lines = [f"{name:<8} {value}" for name, value in figures.items()]
-    lines += [f"screening {name:<8} {value}" for name, value in of_grades.items()]
-    emit.lines(lines)
-    wrong = [*check.broken, *graded.broken]
+    emit.lines(f"{name:<8} {value}" for name, value in figures.items())
+    emit.lines(f"screening {name:<8} {value}" for name, value in of_grades.items())
     for odd in (*check.set_back, *graded.set_back):
         say(f"{odd}: a clock was set back, or it was written later.")
     about, grades = workbench.store.decisions.check_subjects(), workbench.store.screening_log.check_subjects()
-    for subjects, one, many, what in (
-        (about, "entry", "entries", "case, run and answer as stored"),
-        (grades, "screening entry", "screening entries", "screening and grade"),
-    ):
-        wrong += subjects.broken
-        if subjects is about or graded.length:
-            say(f"{counted(subjects.checked, one, many)} compared with {what}.")
-            for reason, count in subjects.not_checkable.items():
-                say(f"{counted(count, one, many)} not checkable: {reason}.")
-    wrong += _missing(workbench.reviews, check, head, length)
+    _say_compared(about, "entry", "entries", "case, run and answer as stored")
+    if graded.length:
+        _say_compared(grades, "screening entry", "screening entries", "screening and grade")
+    wrong = [*check.broken, *graded.broken, *about.broken, *grades.broken]
     if note is not None and note.exists():
-        wrong += _missing(workbench.reviews, check, *_read_note(note))
+        wrong += _missing(workbench.reviews, check, note)
     if secret and not sign:
         wrong += workbench.reviews.check_signatures(secret).broken
     signed = None
@@ -172,10 +153,15 @@ def verify_log(
         say(problem)
     if wrong:
         raise JobFailed(f"The decision log is not intact: {counted(len(wrong), 'problem')}, listed above.")
-    if note is not None:  # replaced as a whole, so that a full disk leaves the old one
-        new_note = note.with_name(f"{note.name}.new")
-        new_note.write_text(json.dumps({"length": check.length, "head": check.head}) + "\n", encoding="utf-8")
-        new_note.replace(note)
+    if note is not None:
+        with whole_file(note) as stream:
+            stream.write(json.dumps({"length": check.length, "head": check.head}).encode() + b"\n")
+
+
+def _say_compared(found: SubjectCheck, one: str, many: str, what: str) -> None:
+    say(f"{counted(found.checked, one, many)} compared with {what}.")
+    for reason, count in found.not_checkable.items():
+        say(f"{counted(count, one, many)} not checkable: {reason}.")
 
 
 @contextlib.contextmanager
@@ -208,32 +194,19 @@ def _make_key(file: Path) -> bytes:
     return key.encode()
 
 
-def _read_note(file: Path) -> tuple[str, int]:
+def _missing(log: ReviewService, check: LogCheck, note: Path) -> Iterator[str]:
+    """Yield what the log lacks of what was noted earlier. Raises JobFailed where nothing is noted in that file."""
     try:
-        noted = json.loads(file.read_text(encoding="utf-8"))
-        return str(noted["head"]), int(noted["length"])
+        noted = json.loads(note.read_text(encoding="utf-8"))
+        head, length = str(noted["head"]), int(noted["length"])
     except (ValueError, KeyError, TypeError) as error:
-        raise JobFailed(f"{file}: holds no head that `masis verify-log --note` wrote. Name another file.") from error
-
-
-def _missing(log: ReviewService, check: LogCheck, head: str | None, length: int | None) -> Iterator[str]:
-    """Yield what the log lacks of what was noted earlier."""
-    if length is not None and check.length < length:
+        raise JobFailed(f"{note}: holds no head that `masis verify-log --note` wrote. Name another file.") from error
+    if check.length < length:
         yield f"the log has {counted(check.length, 'entry', 'entries')}, {length:,} were noted: the end was cut off"
-        return
-    if head is None:
-        return
-    noted = head.strip().lower()
-    if length is None:
-        found = noted == check.head or any(entry.digest == noted for entry in log.iterate())
-    elif length == check.length:
-        found = noted == check.head
-    else:
-        entries = log.entries(DecisionFilter(page=length, size=1, newest_first=False)).rows if length else ()
-        found = not length or entries[0].digest == noted
-    if not found:
-        place = f"entry {length:,} has another digest than" if length else "no entry has"
-        yield f"{place} the head that was noted: the log was rewritten or cut off"
+    elif length > 0:
+        entry = log.entries(DecisionFilter(page=length, size=1, newest_first=False)).rows[0]
+        if entry.digest != head:
+            yield f"entry {length:,} has another digest than the head that was noted: the log was rewritten or cut off"
 
 
 @command()
@@ -281,8 +254,15 @@ def purge(
     # Compiled programs may hold texts of cases; no rule removes them: a person checks whether they are in use.
     folder = programs.folder(workbench.settings.programs_folder)
     old = [each.string for each in programs.with_texts_from_before(folder, rule.cutoff)]
-    record: dict[str, Any] = {"plan": _plan_json(plan), "removed": None, "programs": old}
-    emit.lines((*_plan_lines(workbench, plan, listed=listed), *_program_lines(old, folder)))
+    goes = [each.model_dump(include={"kind", "id", "ended_at", "bytes"}) for each in plan.goes]
+    names = ("rule", "runs", "screenings", "parts", "bytes", "waiting", "kept")
+    in_json = {name: plain(getattr(plan, name)) for name in names} | {"goes": goes}
+    record: dict[str, Any] = {"plan": in_json, "removed": None, "programs": old}
+    emit.lines(_plan_lines(workbench, plan, listed=listed))
+    if old:
+        critics = counted(len(old), "compiled critic or reviser", "compiled critics or revisers")
+        kept = f"which may hold texts of cases; delete files that are not in use from {folder}"
+        emit.lines((f"  stays  {critics}: {', '.join(old)}", f"         {kept}"))
     if dry_run or not plan.goes:
         emit(record)
         say("Nothing was removed: this was a dry run." if dry_run else "There is nothing to remove.")
@@ -328,13 +308,6 @@ def _plan_lines(workbench: Workbench, plan: PurgePlan, *, listed: bool) -> Itera
             yield f"  - {each.kind} {each.id}  ended {each.ended_at[:19]}  {each.about[:80]}"
 
 
-def _program_lines(old: list[str], folder: Path) -> Iterator[str]:
-    if old:
-        names = counted(len(old), "compiled critic or reviser", "compiled critics or revisers")
-        yield f"  stays  {names}: {', '.join(old)}"
-        yield f"         which may hold texts of cases; delete files that are not in use from {folder}"
-
-
 def _rule_words(rule: RetentionRule) -> str:
     age = f"older than {counted(rule.days, 'day')}" if rule.days else "all that has ended"
     return f"Ended before {moment(rule.cutoff)} UTC ({age})"
@@ -347,24 +320,16 @@ def _amount(of: PurgePlan | Purge) -> str:
     return f"{', '.join(words) or 'nothing'}: {file_size(of.bytes)}"
 
 
-def _plan_json(plan: PurgePlan) -> dict[str, Any]:
-    """Return a plan for programs: what ``--json`` prints and ``docs/running.md`` describes."""
-    names = ("rule", "runs", "screenings", "parts", "bytes", "waiting", "kept")
-    goes = [each.model_dump(include={"kind", "id", "ended_at", "bytes"}) for each in plan.goes]
-    return {name: plain(getattr(plan, name)) for name in names} | {"goes": goes}
-
-
 def _show_history(workbench: Workbench, emit: Emit, listed: bool) -> None:
-    history = workbench.store.purges.history()
-    purges = [(each, list(workbench.store.purges.removals(each.seq)) if listed else []) for each in history]
-    if not purges:
-        say("Nothing has been removed so far.")
-    records = [plain(each) | ({"removed": plain(removed)} if listed else {}) for each, removed in purges]
-    lines: list[str] = []
-    for each, removed in purges:
+    records, lines = [], list[str]()
+    for each in workbench.store.purges.history():
+        removed = list(workbench.store.purges.removals(each.seq)) if listed else []
+        records.append(plain(each) | ({"removed": plain(removed)} if listed else {}))
         lines.append(f"purge {each.seq}  {each.at[:19]}  by {each.by} ({each.how})  {_amount(each)}")
         lines.append(f"         {_rule_words(each.rule)}{each.rule.departures}")
         lines += [f"  - {removal.kind} {removal.id}  sha256 {removal.digest}" for removal in removed]
+    if not records:
+        say("Nothing has been removed so far.")
     emit({"purges": records}, lines)
 
 
@@ -380,7 +345,7 @@ def db() -> None:
 @command("Copy the database while it is in use, and verify the copy.", group=db)
 def backup(
     target: Path = argument(),
-    keep: int | None = option("In a folder: remove all but the newest N.", within=(1,), metavar="N"),
+    keep: int | None = option("In a folder: remove all but the newest N.", within=(1,)),
     emit: Emit = shared.EMIT,
     workbench: Workbench = shared.WORKBENCH,
 ) -> None:

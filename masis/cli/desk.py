@@ -21,7 +21,7 @@ from masis.schema.wording import counted, shortened
 from masis.services import Workbench
 from masis.services.cases import CaseView
 from masis.services.desk import SHOWN, Desk
-from masis.services.records import CaseFilter, CaseSummary, QueueOrder
+from masis.services.records import CaseFilter, QueueOrder
 from masis.services.reviews import OTHER, reasons_for
 from masis.views.headline import headline
 from masis.views.log_entries import entry_number, entry_word
@@ -29,14 +29,14 @@ from masis.views.numbers import score_text
 from masis.views.story import asks_for_a_person, what_failed
 from masis.views.words import STANDING, VERDICT, stands
 
-NOTE = option("Anything else worth recording.", default="", metavar="TEXT")
+NOTE = option("Anything else worth recording.", default="")
 
 
 def _desk(
     by: str | None = option("Whose desk. Default: the name you are logged in with.", metavar="NAME"),
     workbench: Workbench = shared.WORKBENCH,
 ) -> Desk:
-    return Desk.on(workbench, shared.operator(by).name)
+    return Desk(workbench, reviewer=shared.operator(by).name)
 
 
 DESK = options(_desk)
@@ -54,32 +54,27 @@ def queue(
 ) -> None:
     """List the cases that wait for your decision, the most pressing first.
 
-      masis queue
-      masis queue --field Medicine --limit 5
-      masis queue --json | jq -r .id
-
-    Exit code 0: listed, also where nothing waits.
+    masis queue
+    masis queue --field Medicine --limit 5
+    masis queue --json | jq -r .id
     """
     rows = desk.queue(limit=limit, text=text, fields=fields, datasets=datasets, order=order)
     if not rows:
         say("No case waits for you. 'masis audit FILE' brings some in; 'masis log' shows what was decided.")
-    emit(list(rows), table(("case", "stands", "worst issue", "quality", "question"), map(_row, rows)))
-
-
-def _row(row: CaseSummary) -> tuple[str, ...]:
-    """Return a case as a line of the queue; what its audit found is empty where it is hidden."""
-    worst, quality = (row.headline or "").partition("\n")[0], "" if row.quality is None else score_text(row.quality)
-    return row.id, STANDING[row.standing].text, worst, quality, shortened(row.query, QUESTION_SHOWN)
+    cells = []
+    for row in rows:  # what an audit found is empty where it is hidden
+        worst = (row.headline or "").partition("\n")[0]
+        quality = "" if row.quality is None else score_text(row.quality)
+        cells.append((row.id, STANDING[row.standing].text, worst, quality, shortened(row.query, QUESTION_SHOWN)))
+    emit(list(rows), table(("case", "stands", "worst issue", "quality", "question"), cells))
 
 
 @command()
 def show(case: str = argument(), desk: Desk = DESK, emit: Emit = shared.EMIT) -> None:
     """Show CASE: question, answer, evidence, what the audit found, and what was decided.
 
-      masis show strategy-01
-      masis show strategy-01 --json | jq .run.review_reasons
-
-    Exit code 1: there is no such case.
+    masis show strategy-01
+    masis show strategy-01 --json | jq .run.review_reasons
     """
     view = desk.show(case)
     record = {"case": view.case.to_json_dict(), "summary": view.summary, "run": view.run, "history": view.history}
@@ -113,10 +108,9 @@ def _as_lines(view: CaseView) -> Iterator[str]:
     elif iteration is not None:
         yield from _found(iteration)
         for each in view.run.iterations[1:] if view.run else ():
-            quality = (
-                f"quality {score_text(each.quality_score)}, to decide about with --iteration {each.iteration_number}"
-            )
-            yield from ("", f"{answer_name(each.iteration_number).capitalize()}, suggested by the audit ({quality})")
+            name, quality = answer_name(each.iteration_number).capitalize(), score_text(each.quality_score)
+            how = f"to decide about with --iteration {each.iteration_number}"
+            yield from ("", f"{name}, suggested by the audit (quality {quality}, {how})")
             yield from (f"  {line}" for line in each.answer.splitlines())
     if view.history:
         yield from ("", "Log", *(f"  {_entry_line(entry)}" for entry in view.history))
@@ -145,18 +139,17 @@ def decide(
         metavar="CODE|TEXT",
     ),
     note: str = NOTE,
-    corrected_answer: str | None = option("With override: the answer as it should be.", metavar="TEXT"),
-    corrected_file: Path | None = option("With override: a file of it.", type=shared.existing_file, metavar="PATH"),
+    corrected_answer: str | None = option("With override: the answer as it should be."),
+    corrected_file: Path | None = option("With override: a file of it.", type=shared.existing_file),
     iteration: int = option("1: the original answer; 2: revision 2.", default=1, within=(1, 5)),
     labels: Names = option("Label these words of the answer.", "--label", metavar="LABEL=WORDS"),
     acknowledge: bool = option("You have read the serious issues that the answer has open."),
     saw: Literal["audit", "nothing"] | None = option("What of the audit you saw before. Default: not known."),
-    version: int | None = option("Refuse unless the case still has this version ('masis show').", metavar="N"),
+    version: int | None = option("Refuse unless the case still has this version ('masis show')."),
     file: Path | None = option(
         "Decide every row of a file ('-' for stdin): JSON Lines or CSV of case, verdict, reason and so on, or what "
         "Label Studio or Argilla exported.",
         type=shared.existing_file,
-        metavar="PATH",
     ),
     dry_run: bool = option("With --file: say what would become of each row, and record nothing."),
     desk: Desk = DESK,
@@ -232,14 +225,9 @@ def _decide_file(desk: Desk, file: Path, *, acknowledge: bool, dry_run: bool, em
     for each in desk.decide_all(rows, dry_run=dry_run):
         failed, made = failed + (each.entry is None), made + (each.entry is not None)
         word = "refused" if each.entry is None else "would be recorded" if dry_run else "recorded"
-        record = {
-            "line": each.line,
-            "case": each.case,
-            "verdict": each.verdict,
-            "result": word,
-            "entry": each.entry.id if each.entry and not dry_run else None,
-            "error": str(each.error) if each.error else None,
-        }
+        entry, error = each.entry.id if each.entry and not dry_run else None, str(each.error) if each.error else None
+        about = {"line": each.line, "case": each.case, "verdict": each.verdict}
+        record = {**about, "result": word, "entry": entry, "error": error}
         why = f": {each.error}" if each.error else ""
         emit(record, [f"line {each.line}  {each.case}  {each.verdict}  {word}{why}"])
     say(f"{counted(made, 'decision')} {'would be ' if dry_run else ''}recorded, {failed:,} refused.")
@@ -252,9 +240,9 @@ def label(
     case: str = argument(),
     label: str = argument(),
     words: str | None = argument(required=False),
-    start: int | None = option("Where the words begin, if they stand more than once.", within=(0,), metavar="N"),
+    start: int | None = option("Where the words begin, if they stand more than once.", within=(0,)),
     severity: Literal["critical", "high", "medium", "low"] | None = option("Report an issue that the audit missed."),
-    note: str = option("What is wrong, in your words.", default="", metavar="TEXT"),
+    note: str = option("What is wrong, in your words.", default=""),
     desk: Desk = DESK,
     emit: Emit = shared.EMIT,
 ) -> None:
@@ -266,8 +254,6 @@ def label(
 
       masis label home-03 unsupported "It was opened in 1931"
       masis label home-03 "fabricated citation" "120 metres" --severity high
-
-    Exit code 0: recorded. 1: refused, and why.
     """
     given = {"label": label, "text": words or "", "start": start, "severity": severity, "note": note}
     entry = desk.label(case, [given])
@@ -296,9 +282,7 @@ def decision_log(
 def undo(entry: str = argument(), desk: Desk = DESK, emit: Emit = shared.EMIT) -> None:
     """Undo the decision that ENTRY of the log made, by a further entry; 'masis log' shows the ids.
 
-      masis undo 5f0c1d2e3a4b
-
-    Exit code 0: undone. 1: there is no such entry, or it decides nothing any more.
+    masis undo 5f0c1d2e3a4b
     """
     made = desk.undo(entry)
     emit(made, [_entry_line(made)])

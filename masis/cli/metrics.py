@@ -13,14 +13,15 @@ from masis.cli import options as shared
 from masis.cli.commands import argument, command, option
 from masis.cli.options import Names, day
 from masis.cli.output import Emit, plain, table
+from masis.datasets.lake import is_lake
 from masis.schema.wording import counted
-from masis.services.lake import MissRate, is_lake
+from masis.services.lake import MissRate
 from masis.services.records import Distribution, MeasureFilter, MetricsReport, Period, Rates
 from masis.services.trust import PeopleReport, TrustFilter
 from masis.services.trust_summary import SIMULATED, figure, short_answers
 from masis.settings import Role
 from masis.trust.machine import Comparison
-from masis.views.metrics import RATES, SPREADS, Spread, period_name, share_of
+from masis.views.metrics import RATES, SPREADS, period_name, share_of
 from masis.views.numbers import dollars, duration, in_unit
 from masis.views.words import model_words
 
@@ -33,8 +34,8 @@ def _after(until: date | None) -> str | None:
 @command()
 def metrics(
     lake: str | None = argument(required=False, metavar="[DIR]", type=shared.place),
-    since: date | None = option("Runs that finished on this day (UTC) or later, or 30d.", type=day, metavar="DAY"),
-    until: date | None = option("Runs that finished on this day or before.", type=day, metavar="DAY"),
+    since: date | None = option("Runs that finished on this day (UTC) or later, or 30d.", type=day),
+    until: date | None = option("Runs that finished on this day or before.", type=day),
     by: Period = option("The periods that rates are given for; a week begins on Monday.", default="week"),
     role: Role = option("The role by whose model runs are grouped.", default="critic"),
     models: Names = option("Only runs with this model. May be repeated.", "--model", metavar="MODEL"),
@@ -81,12 +82,9 @@ def _sample_lines(missed: Iterable[MissRate]) -> Iterator[str]:
     """Yield what the decisions on each sample say of what was auto-accepted."""
     for each in missed:
         sample = each.sample
-        yield ""
-        yield (
-            f"Sample of {sample.place}: {sample.drawn:,} of {sample.accepted:,} auto-accepted "
-            f"(share {sample.share:.2%}, seed {sample.seed}); "
-            f"{each.present:,} here, {each.decided:,} decided, {each.wrong:,} of them wrong."
-        )
+        drawn = f"{sample.drawn:,} of {sample.accepted:,} auto-accepted (share {sample.share:.2%}, seed {sample.seed})"
+        decided = f"{each.present:,} here, {each.decided:,} decided, {each.wrong:,} of them wrong"
+        yield from ("", f"Sample of {sample.place}: {drawn}; {decided}.")
         if each.low is not None and each.high is not None:
             yield (
                 f"Miss rate: {each.wrong / each.decided:.1%} of what was auto-accepted (95% interval {each.low:.1%} to "
@@ -116,7 +114,7 @@ def lines(found: MetricsReport) -> Iterator[str]:
     yield ""
     yield from table(
         ("", "count", "mean", "p50", "p95", "most", "95% under"),
-        [_spread_row(each, SPREADS[each.measure]) for each in found.distributions if each.count],
+        map(_spread_row, (each for each in found.distributions if each.count)),
         figures=True,
     )
 
@@ -132,9 +130,9 @@ def _rates_row(name: str, rates: Rates) -> list[str]:
     ]
 
 
-def _spread_row(each: Distribution, spread: Spread) -> list[str]:
-    write = in_unit(spread.unit)
-    limit = ""
+def _spread_row(each: Distribution) -> list[str]:
+    spread = SPREADS[each.measure]
+    write, limit = in_unit(spread.unit), ""
     if spread.limit is not None and each.p95 is not None:
         limit = f"{write(spread.limit)} {'met' if each.p95 <= spread.limit else 'MISSED'}"
     return [spread.title, f"{each.count:,}", *map(write, (each.mean, each.p50, each.p95, each.most)), limit]
@@ -152,8 +150,8 @@ def trust(
     auditor: str = option("Only answers of this auditor.", default="", metavar="DIGEST"),
     dataset: str = option("Only cases of this data set.", default="", metavar="NAME"),
     field: str = option("Only cases of this field.", default="", metavar="NAME"),
-    since: date | None = option("Decided on this day (UTC) or later, or 30d.", type=day, metavar="DAY"),
-    until: date | None = option("Decided on this day or before.", type=day, metavar="DAY"),
+    since: date | None = option("Decided on this day (UTC) or later, or 30d.", type=day),
+    until: date | None = option("Decided on this day or before.", type=day),
     fit: bool = option("Fit the probability of fault on the decisions so far, and order the queue by it."),
     by: str | None = option("Who fits, for the record. Default: the name you are logged in with.", metavar="NAME"),
     emit: Emit = shared.EMIT,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import click
 
@@ -15,11 +15,13 @@ from masis.cli import options as shared
 from masis.cli.commands import CommandGroup, JobFailed, argument, command, interrupted, option
 from masis.cli.options import Names
 from masis.cli.output import Emit, ErrorReport, Interruption, Progress, plain, say, table
-from masis.datasets.mapping import read_any
+from masis.datasets.mapping.reader import read_any
+from masis.datasets.readers.lines import not_utf8
 from masis.errors import InputError, MissingExtra, SettingsError
 from masis.integrations.dspy import labelled, part, programs
 from masis.integrations.dspy.programs import Measured, Program, Role
 from masis.integrations.local import PREFIX, local_names
+from masis.schema.calls import Usage
 from masis.schema.case import Case
 from masis.schema.wording import counted
 from masis.services import demo_cases
@@ -60,9 +62,8 @@ def get(name: str = argument(metavar="local:NAME"), emit: Emit = shared.EMIT) ->
     labels = scoring.check(text)
     record = model_files.recorded(model_files.find(text))
     emit({**plain(record), "tells": labels.words}, model_files.described(record, labels.words))
-    say(
-        f'Use it: masis audit cases.jsonl --model verifier={record.name}   or in masis.toml: verifier = "{record.name}"'
-    )
+    used = f"verifier={record.name}"
+    say(f'Use it: masis audit cases.jsonl --model {used}   or in masis.toml: verifier = "{record.name}"')
 
 
 @command("List the verifier models that were downloaded.", name="list", group=models)
@@ -122,7 +123,6 @@ def bench(
     runs: Path | None = option(
         "Audits of these cases, as masis audit --out wrote them; without it they are audited here, without a model.",
         type=shared.existing_file,
-        metavar="PATH",
     ),
     verifiers: Names = option(
         "Compare verifiers on the labelled claims instead: offline, local:..., a language model, or offline,MODEL. "
@@ -130,7 +130,7 @@ def bench(
         "--verifier",
         metavar="MODEL",
     ),
-    limit: int | None = option("With --verifier: at most N claims.", within=(1,), metavar="N"),
+    limit: int | None = option("With --verifier: at most N claims.", within=(1,)),
     emit: Emit = shared.EMIT,
 ) -> None:
     """Measure the auditor on labelled data: precision, recall, F1, AUROC and coverage, each with an interval.
@@ -166,18 +166,18 @@ def bench(
                         progress.total = total
                         progress.move(done, f"{done:,} of {total:,} claims")
 
-                    found = compare_verifiers(
+                    compared = compare_verifiers(
                         file, verifiers, settings, half=half, limit=limit, bootstrap=bootstrap, on_progress=show
                     )
-                emit({"file": file, **found.to_dict()}, [render_comparison(found)])
-                continue
-            report = run_bench(file, half=half, bootstrap=bootstrap, runs=runs)
+                record, text = compared.to_dict(), render_comparison(compared)
+            else:
+                report = run_bench(file, half=half, bootstrap=bootstrap, runs=runs)
+                record, text = report.to_dict(), render(report)
+            emit({"file": file, **record}, [text])
         except UnicodeDecodeError as error:
-            errors.add(InputError(f"is not UTF-8 ({error.reason})", cure="Save it as UTF-8.", file=str(file)))
+            errors.add(not_utf8(error).at(file=str(file)))
         except InputError as error:
             errors.add(error.at(file=error.file or str(file)))
-        else:
-            emit({"file": file, **report.to_dict()}, [render(report)])
     if errors.count:
         raise JobFailed(f"{counted(errors.count, 'file')} could not be measured, named above.")
 
@@ -257,8 +257,19 @@ def optimize(
     programs.checked_name(name)
     compiling = part("compiling")
     learnt_from = source if source in ("demo", "decisions") else Path(source).name
-    plan = compiling.Plan(
-        name, role, optimizer, model, teacher, demos, accept, trials, seed, max_cost, learnt_from, control
+    plan = programs.Plan(
+        name=name,
+        role=role,
+        optimizer=optimizer,
+        model=model,
+        teacher=teacher,
+        most_demonstrations=demos,
+        accept=accept,
+        trials=trials,
+        seed=seed,
+        max_cost=max_cost,
+        source=learnt_from,
+        shuffled=control,
     )
     for asked in filter(None, (model, teacher)):  # a wrong key must not look like a critic that learnt nothing
         if not (probed := probe_model(asked, settings)).ok:
@@ -269,14 +280,22 @@ def optimize(
         f"{counted(len(cases), 'labelled answer')}, {sum(not case.clean for case in cases)} of them with issues: "
         f"{len(parts.train)} to learn from, {len(parts.held_out)} to measure on."
     )
-    with Interruption("Stopping after the calls under way; nothing will be stored.") as stop:
-        made = _compiled(compiling, plan, settings, parts, stop.stopped)
-    if isinstance(made, str):
-        stopped = f"Stopped: {made}. Nothing was stored."
-        if stop.asked:
-            interrupted(stopped)
-        say(stopped)
-        raise JobFailed("The limit of --max-cost was reached before it was compiled.")
+    notice = "Stopping after the calls under way; nothing will be stored."
+    with Interruption(notice) as stop, Progress("Compiling") as progress:
+
+        def watch(doing: str, spent: Usage) -> None:
+            cost = "" if spent.cost_usd is None else f", {dollars(spent.cost_usd)}"
+            tokens = spent.prompt_tokens + spent.completion_tokens
+            progress.move(spent.calls, f"{doing}: {spent.calls:,} calls, {tokens:,} tokens{cost}")
+
+        try:
+            made: Program = compiling.compiled(compiling.Session(plan, settings, stop.stopped, watch), parts)
+        except compiling.Stopped as stopped:
+            message = f"Stopped: {stopped}. Nothing was stored."
+            if stop.asked:
+                interrupted(message)
+            say(message)
+            raise JobFailed("The limit of --max-cost was reached before it was compiled.") from stopped
     for line in _result(made):
         say(line)
     if control:
@@ -286,24 +305,6 @@ def optimize(
     there = "" if folder == programs.folder(settings.programs_folder) else f" --set programs_folder={folder}"
     say(f"Stored as {stored.string}. To use it: masis audit CASES --model {role}={stored.string}{there}")
     emit({"program": stored.string, "file": file}, [str(file)])
-
-
-def _compiled(
-    compiling: Any, plan: Any, settings: Settings, parts: labelled.Parts, stopping: Callable[[], bool]
-) -> Program | str:
-    """Return the program, or why it was stopped."""
-    with Progress("Compiling") as progress:
-
-        def watch(seen: Any) -> None:
-            cost = "" if seen.cost_usd is None else f", {dollars(seen.cost_usd)}"
-            progress.move(seen.calls, f"{seen.doing}: {seen.calls:,} calls, {seen.tokens:,} tokens{cost}")
-
-        session = compiling.Session(plan, settings, stopping, watch)
-        try:
-            made: Program = compiling.compiled(session, parts)
-        except compiling.Stopped as stopped:
-            return str(stopped)
-        return made
 
 
 def _cases(source: str, db: Path | None) -> list[labelled.Labelled]:
@@ -335,11 +336,9 @@ def _result(made: Program) -> Iterator[str]:
         yield "It did not clearly improve: the interval of the gain holds 0. More labelled answers would show."
     else:
         yield "It did not improve."
-    cost = cost_text(made.cost_usd)
-    yield (
-        f"{counted(made.demonstrations, 'demonstration')}; {made.calls:,} calls, {made.tokens:,} tokens, {cost}. "
-        f"Metric {made.metric}, on {counted(made.after.answers, 'answer')} that nothing was learnt from."
-    )
+    spent = f"{made.calls:,} calls, {made.tokens:,} tokens, {cost_text(made.cost_usd)}"
+    measured = f"Metric {made.metric}, on {counted(made.after.answers, 'answer')} that nothing was learnt from."
+    yield f"{counted(made.demonstrations, 'demonstration')}; {spent}. {measured}"
 
 
 def _interval(measured: Measured, sign: bool = False) -> str:
@@ -355,16 +354,13 @@ def _list(folder: Path, emit: Emit) -> None:
         return
     errors, made = ErrorReport(), [each for each in found if not isinstance(each, InputError)]
     errors.add_all(each for each in found if isinstance(each, InputError))
-    header = ("program", "role", "model", "optimizer", "before", "after", "made", "")
-    emit(made, table(header, map(_row, made)))
+    rows = []
+    for each in made:
+        means, gain = (f"{each.before.mean:.3f}", f"{each.after.mean:.3f}"), "" if each.improved else "no clear gain"
+        rows.append((each.string, each.role, each.model, each.optimizer, *means, day(each.made_at), gain))
+    emit(made, table(("program", "role", "model", "optimizer", "before", "after", "made", ""), rows))
     if errors.count:
         raise JobFailed(f"{counted(errors.count, 'file')} could not be read, named above.")
-
-
-def _row(made: Program) -> Sequence[str]:
-    means = f"{made.before.mean:.3f}", f"{made.after.mean:.3f}"
-    gain = "" if made.improved else "no clear gain"
-    return (made.string, made.role, made.model, made.optimizer, *means, day(made.made_at), gain)
 
 
 def _contents(program: Program) -> Iterator[str]:

@@ -60,8 +60,7 @@ def existing(value: str | Path) -> Path:
 
 def existing_file(value: str | Path) -> Path:
     """Return a file to read, or ``-`` for stdin. Raises BadParameter where it is a folder or does not exist."""
-    path = existing(value)
-    if path.is_dir():
+    if (path := existing(value)).is_dir():
         raise click.BadParameter(f"{path}: is a directory. Name one file of JSON Lines in it.")
     return path
 
@@ -81,10 +80,14 @@ def writable(value: str | Path) -> Path:
 
 def writable_file(value: str | Path) -> Path:
     """Return a file to write. Raises BadParameter where it is a folder, or where there is none to put it into."""
-    path = writable(value)
-    if path != STDIO and path.is_dir():
+    if (path := writable(value)) != STDIO and path.is_dir():
         raise click.BadParameter(f"{path}: is a directory. Name a file in it.", param_hint="'--out'")
     return path
+
+
+def wrong(value: str, hint: str) -> click.BadParameter:
+    """Return the error for a value that is not written as it has to be."""
+    return click.BadParameter(f"{value[:40]}: {hint}")
 
 
 def out(text: str = "The file to write; '-' for stdout.", *, folders: bool = False, **settings: Any) -> Any:
@@ -103,8 +106,7 @@ def day(value: str | date) -> date:
     try:
         return date.fromisoformat(value)
     except ValueError:
-        hint = "write a day as 2026-11-21, or 30d for thirty days ago."
-        raise click.BadParameter(f"{value[:40]}: {hint}") from None
+        raise wrong(value, "write a day as 2026-11-21, or 30d for thirty days ago.") from None
 
 
 def given_options() -> dict[str, str]:
@@ -178,31 +180,9 @@ def spooled(file: Path) -> Iterator[Path]:
         yield Path(held.name)
 
 
-def chosen_settings(models: Iterable[str] = (), assignments: Iterable[str] = ()) -> Settings:
+def chosen_settings(models: Names = (), assignments: Names = ()) -> Settings:
     """Return settings from options, environment, file and defaults. Raises SettingsError or click.UsageError."""
-    return chosen(models, assignments).settings
-
-
-def chosen(models: Iterable[str] = (), assignments: Iterable[str] = ()) -> Loaded:
-    """Return the same with the origin of each value, and show each warning about them once a command."""
-    flags: dict[str, Any] = {}
-    for assignment in assignments:
-        key, equals, value = assignment.partition("=")
-        if not equals:
-            raise click.UsageError(f"--set {shown_setting(assignment)}: write it as KEY=VALUE, like max_iterations=2.")
-        if flags.setdefault(key.strip(), value.strip()) != value.strip():
-            raise click.UsageError(f"--set {key.strip()}: is set twice, with different values. Keep one.")
-    loaded = load(flags, models=_roles(models))
-    context = click.get_current_context(silent=True)
-    meta = context.meta if context else {}
-    shown: set[str] = meta.setdefault("masis.settings.warnings", set())
-    for warning in dict.fromkeys(loaded.warnings):
-        if warning not in shown:
-            say(f"Note: {warning}")
-    shown.update(loaded.warnings)
-    if (lines := meta.get("masis.log")) and loaded.origins["log_format"].kind == "flag":
-        lines.setFormatter(formatter(loaded.settings.log_format))  # --set log_format is known only now
-    return loaded
+    return Judges(models, assignments).load().settings
 
 
 def _roles(models: Iterable[str]) -> dict[str, str]:
@@ -240,8 +220,29 @@ class Judges(NamedTuple):
     assignments: Names = ASSIGNMENTS
 
     def load(self) -> Loaded:
-        """Return the settings with their origins. Raises as ``chosen``."""
-        return chosen(self.models, self.assignments)
+        """Return the settings with the origin of each value, and show each warning about them once a command.
+
+        Raises SettingsError or click.UsageError.
+        """
+        flags: dict[str, Any] = {}
+        for assignment in self.assignments:
+            key, equals, value = assignment.partition("=")
+            if not equals:
+                written = shown_setting(assignment)
+                raise click.UsageError(f"--set {written}: write it as KEY=VALUE, like max_iterations=2.")
+            if flags.setdefault(key.strip(), value.strip()) != value.strip():
+                raise click.UsageError(f"--set {key.strip()}: is set twice, with different values. Keep one.")
+        loaded = load(flags, models=_roles(self.models))
+        context = click.get_current_context(silent=True)
+        meta = context.meta if context else {}
+        shown: set[str] = meta.setdefault("masis.settings.warnings", set())
+        for warning in dict.fromkeys(loaded.warnings):
+            if warning not in shown:
+                say(f"Note: {warning}")
+        shown.update(loaded.warnings)
+        if (lines := meta.get("masis.log")) and loaded.origins["log_format"].kind == "flag":
+            lines.setFormatter(formatter(loaded.settings.log_format))  # --set log_format is known only now
+        return loaded
 
 
 JUDGES = options(Judges)
@@ -288,13 +289,12 @@ def _range(value: str | tuple[Any, ...]) -> tuple[float | None, ...]:
     except ValueError:
         bounds = ()
     if not dash or not bounds or any(each is not None and not 0 <= each <= 1 for each in bounds):
-        hint = "write a range as 0.2-0.8, 0.5- or -0.5, from 0 to 1."
-        raise click.BadParameter(f"{value[:40]}: {hint}")
+        raise wrong(value, "write a range as 0.2-0.8, 0.5- or -0.5, from 0 to 1.")
     return bounds
 
 
-FIELD = option("Only cases of this field.", "--field", metavar="NAME")
-DATASET = option("Only cases of this data set.", "--dataset", metavar="NAME")
+FIELD = option("Only cases of this field.", "--field")
+DATASET = option("Only cases of this data set.", "--dataset")
 SEARCH = option("Only cases that hold all these words.", "--search", default="", metavar="WORDS")
 
 
@@ -306,12 +306,12 @@ def _filter(
     text: str = SEARCH,
     states: Names = option(""),  # its help depends on the default
     tiers: tuple[ReviewTier, ...] = option("How pressing a review is.", "--tier"),
-    flags: Names = option("Only cases with this issue in the original answer.", "--flag", metavar="NAME"),
+    flags: Names = option("Only cases with this issue in the original answer.", "--flag"),
     reasons: Names = option("Only cases with this reason for review.", "--reason", metavar="CODE"),
     fields: Names = FIELD,
     datasets: Names = DATASET,
     models: Names = option("Only cases that this model audited.", "--model", metavar="MODEL"),
-    reviewers: Names = option("Only cases that this person decided.", "--reviewer", metavar="NAME"),
+    reviewers: Names = option("Only cases that this person decided.", "--reviewer"),
     quality: Any = option("Only this range of quality, such as 0.2-0.8.", **SCORES),
     confidence: Any = option("Only this range of confidence.", **SCORES),
 ) -> CaseFilter:

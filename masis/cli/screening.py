@@ -23,13 +23,13 @@ from masis.errors import InputError, UnknownRecord
 from masis.observers.observation import ScreeningStart, run_to_completion
 from masis.schema.screening import Abstract, Recommendation, Screening, ScreeningEvent
 from masis.schema.wording import counted
-from masis.screening.critic import grader_for, study_type_weights
+from masis.screening.critic import grader_for
 from masis.screening.grading.question import PARTS, Part, concept_lines, concepts_as_text, question_of, written_lines
 from masis.screening.rounds import round_loop
 from masis.screening.sources.retrievers import FixedSetRetriever, InMemoryRetriever, Retriever
 from masis.screening.synthesis.prisma import prisma_svg
 from masis.services import Workbench
-from masis.services.records import CorpusSummary
+from masis.services.records import CorpusImport, CorpusSummary
 from masis.services.screening import CORPUS, PUBMED, records_corpus
 from masis.settings import Settings, database_path
 from masis.settings.reference import option_help
@@ -57,15 +57,14 @@ class Reader:
 
         Where the file breaks off, or is something else, the error is reported and what stands before is yielded.
         """
-        size = None if file == shared.STDIO else file.stat().st_size
+        piped = file == shared.STDIO
+        size = None if piped else file.stat().st_size
         try:
             with (
-                nullcontext(sys.stdin.buffer) if file == shared.STDIO else open_lines(file) as stream,
+                nullcontext(sys.stdin.buffer) if piped else open_lines(file) as stream,
                 Progress(self._label, size) as progress,
             ):
-                for number, found in enumerate(
-                    read_abstracts(stream, name="stdin" if file == shared.STDIO else str(file)), 1
-                ):
+                for number, found in enumerate(read_abstracts(stream, name="stdin" if piped else str(file)), 1):
                     if self.stop.asked:
                         return
                     at = stream.tell() if size else number
@@ -108,10 +107,10 @@ def _source(value: str | Path) -> Path | str:
 
 def _concept(name: Part) -> Any:
     other = ", or '' for none" if name == "comparison" else ""
-    return option(f"The {name}, in place of what is read of the question{other}.", metavar="TEXT")
+    return option(f"The {name}, in place of what is read of the question{other}.")
 
 
-RETRIEVE = option(option_help("screening_retrieve"), within=(1, 1000), metavar="N")
+RETRIEVE = option(option_help("screening_retrieve"), within=(1, 1000))
 
 
 class Asked(NamedTuple):
@@ -137,15 +136,12 @@ def _asked(
 ) -> Asked:
     if not question.strip():
         raise click.UsageError("--question: is empty. Ask what the evidence is to answer.")
-    named = list(assignments)
-    if graders:
-        named.append(f"screening_graders={','.join(graders)}")
-    if retrieve is not None:
-        named.append(f"screening_retrieve={retrieve}")
-    settings = shared.chosen_settings((), named)
+    named = {"screening_graders": ",".join(graders) or None, "screening_retrieve": retrieve}
+    given = (f"{name}={value}" for name, value in named.items() if value is not None)
+    settings = shared.chosen_settings((), (*assignments, *given))
     concepts = zip(PARTS, (population, intervention, comparison, outcome), strict=True)
-    if given := {part: text for part, text in concepts if text is not None}:
-        lines = written_lines(concept_lines(settings.screening_concepts) | given)
+    if stated := {part: text for part, text in concepts if text is not None}:
+        lines = written_lines(concept_lines(settings.screening_concepts) | stated)
         try:
             settings = settings.updated({"screening_concepts": lines})
         except ValueError as error:
@@ -185,23 +181,30 @@ def screen(
     Exit code 0: screened, whatever came of it; "decision" says whether the evidence suffices. 1: records that could not
     be read, or no source or grader that could be asked; the rest is screened. 2: wrong use. 130: stopped.
     """
-    given = _Given(
-        [each for each in sources if isinstance(each, Path)],
-        tuple(each for each in sources if isinstance(each, str)),
-        everything,
-        kept=db is not None,
-    )
-    if everything and PUBMED in given.stored:
+    files = [each for each in sources if isinstance(each, Path)]
+    stored = tuple(each for each in sources if isinstance(each, str))
+    if everything and PUBMED in stored:
         raise click.UsageError("--all: PubMed can't be read whole. Search it, or give a file.")
     control = RunControl(RunBudget(call_s=asked.settings.call_deadline_s))
     grader = grader_for(asked.settings, control)  # before anything is read: a model that can't be asked is wrong use
-    workbench = shared.open_workbench(database_path(db)) if db is not None or given.stored else None
+    workbench = shared.open_workbench(database_path(db)) if db is not None or stored else None
     reader = Reader("Stopping; what is graded so far is written. Press Ctrl-C again to stop at once.")
     with reader.stop as stop:
-        searched, read, corpus = _searched(given, reader, workbench, asked.settings, control)
+        read = reader.all(files)
+        corpus = records_corpus(_named(files), read) if files and db is not None and not everything else None
+        searched: list[Retriever] = []
+        if everything:
+            held = [workbench.store.corpora.iterate(each.removeprefix(CORPUS)) for each in stored if workbench]
+            read = reader.all((), read, *held)
+            searched.append(FixedSetRetriever(read))
+        elif files:
+            of_files = reader.counted_off(read, "Preparing the search")
+            searched.append(InMemoryRetriever(of_files, name=f"{CORPUS}{corpus}" if corpus else _named(files)))
+        if workbench is not None and stored and not everything:
+            searched += workbench.screenings.sources(stored, asked.settings, control.cancellation)
         if stop.asked:
             interrupted("Stopped before anything was graded.")
-        if not read and not given.stored:
+        if not read and not stored:
             raise JobFailed("There is no abstract to screen.")
 
         def stopped() -> bool:
@@ -212,12 +215,11 @@ def screen(
         finished: list[round_loop.FinishedRound] = []
         work = round_loop.screen(
             asked.question,
-            searched,
+            tuple(searched),
             grader,
             asked.settings,
             screening_id=round_loop.new_screening_id(),
             thresholds=None if workbench is None else workbench.screenings.thresholds(asked.settings),
-            study_types_version=study_type_weights(asked.settings),
             limit=max(1, len(read)) if everything else None,
             given_whole=everything,
             cancelled=stopped,
@@ -233,42 +235,13 @@ def screen(
         )
         say(f"Screening {found.id} is stored in {database_path(db)}.")
         if corpus is not None and not stop.asked:
-            _keep_records(workbench, corpus, read, _named(given.files))
+            _keep_records(workbench, corpus, read, _named(files))
     _write(found, by_id, form, out)
     if stop.asked:
         interrupted("What was graded by then is written.")
     if found.outcome == "error":
         raise JobFailed(" ".join(found.reasons))
     reader.errors.end("The rest is screened.")
-
-
-class _Given(NamedTuple):
-    """What is to be screened: files and stored sources, page by page or whole, kept in the database or not."""
-
-    files: list[Path]
-    stored: Names
-    everything: bool
-    kept: bool
-
-
-def _searched(
-    given: _Given, reader: Reader, workbench: Workbench | None, settings: Settings, control: RunControl
-) -> tuple[tuple[Retriever, ...], list[Abstract], str | None]:
-    """Return what the rounds search, the records that were read, and the corpus that these become (None: none)."""
-    read = reader.all(given.files)
-    searched: tuple[Retriever, ...] = ()
-    if workbench is not None and given.stored:
-        searched = workbench.screenings.sources(given.stored, settings, control.cancellation)
-    if given.everything:
-        held = [workbench.store.corpora.iterate(each.removeprefix(CORPUS)) for each in given.stored if workbench]
-        read = reader.all((), read, *held)
-        return (FixedSetRetriever(read),), read, None
-    if not given.files:
-        return searched, read, None
-    name = _named(given.files)
-    corpus = records_corpus(name, read) if given.kept else None
-    of_files = reader.counted_off(read, "Preparing the search")
-    return (InMemoryRetriever(of_files, name=f"{CORPUS}{corpus}" if corpus else name), *searched), read, corpus
 
 
 @click.group(cls=CommandGroup)
@@ -439,18 +412,19 @@ def corpus(
     else:
         summary, imports = workbench.store.corpora.summary(name), workbench.store.corpora.imports(name)
         lines = (
-            f"{each.at}  {each.source}: {each.identified:,} identified, {each.added:,} added, "
-            f"{counted(each.duplicates, 'duplicate')}, {each.faulty:,} unreadable"
+            f"{each.at}  {each.source}: {each.identified:,} identified, {each.added:,} added, {_refused(each)}"
             for each in imports
         )
         emit({**plain(summary), "imports": imports}, (_corpus_line(summary), *lines))
 
 
 def _corpus_line(found: CorpusSummary) -> str:
-    return (
-        f"{found.name}  {counted(found.abstracts, 'abstract')}, {found.identified:,} identified, "
-        f"{counted(found.duplicates, 'duplicate')}, {found.faulty:,} unreadable"
-    )
+    held = counted(found.abstracts, "abstract")
+    return f"{found.name}  {held}, {found.identified:,} identified, {_refused(found)}"
+
+
+def _refused(found: CorpusSummary | CorpusImport) -> str:
+    return f"{counted(found.duplicates, 'duplicate')}, {found.faulty:,} unreadable"
 
 
 def _add(workbench: Workbench, name: str, files: Iterable[Path], emit: Emit) -> None:
@@ -462,10 +436,7 @@ def _add(workbench: Workbench, name: str, files: Iterable[Path], emit: Emit) -> 
             done = workbench.corpora.add(
                 shared.operator(), name, reader.each(file), source=file.name, on_error=reader.errors.add
             )
-            say(
-                f"{file}: {counted(done.identified, 'record')}, {done.added:,} added, "
-                f"{counted(done.duplicates, 'duplicate')}, {done.faulty:,} unreadable."
-            )
+            say(f"{file}: {counted(done.identified, 'record')}, {done.added:,} added, {_refused(done)}.")
     summary = workbench.store.corpora.summary(name)
     emit(summary)
     say(f"Corpus {name!r} holds {counted(summary.abstracts, 'abstract')}.")
@@ -522,8 +493,6 @@ def drift(emit: Emit = shared.EMIT, workbench: Workbench = shared.WORKBENCH) -> 
 
       masis screening drift
       masis screening drift --json --db review.db
-
-    Exit code 0: shown, whether anything drifted or not. 2: wrong use.
     """
     screenings = workbench.screenings
     series, memory = screenings.drifts(), screenings.memory()

@@ -18,6 +18,7 @@ from masis.cli.commands import JobFailed, argument, command, option
 from masis.cli.options import Judges, Names
 from masis.cli.output import LogLines, Progress, measured, say
 from masis.errors import SettingsError
+from masis.integrations import require
 from masis.schema.actor import ROLES
 from masis.schema.wording import counted
 from masis.services import Workbench
@@ -70,7 +71,6 @@ def serve(
         "A host name or address that others use; repeat it. Requests to any other are refused.  [default: only "
         "127.0.0.1, localhost and ::1]",
         "--allow-host",
-        metavar="NAME",
     ),
     sign_in: Path | None = option(
         "Let in only who signs in, by this file: people with their roles, or an OpenID Connect provider.",
@@ -166,7 +166,7 @@ def ingest(
     address: str = option("Where to listen.", default="127.0.0.1"),
     port: int = option("", default=8700, within=(1, 65535)),
     sources: Path | None = option("The file of sources. See below.", type=shared.FILE),
-    allowed: Names = option("A host name by which programs reach it. Repeatable.", "--allow-host", metavar="NAME"),
+    allowed: Names = option("A host name by which programs reach it. Repeatable.", "--allow-host"),
     insecure: bool = option("Let others send over unencrypted HTTP; else put a TLS proxy before it."),
     new_token: str | None = option("Print a token for a source and its entry in the file, and end.", metavar="SOURCE"),
     db: Path | None = shared.DATABASE,
@@ -188,9 +188,8 @@ def ingest(
         click.echo(f'[sources.{new_token}]\ntoken_sha256 = "{digest}"')
         say(f"The token of {new_token}, shown once: {token}")
         return
-    from masis.integrations import web
 
-    web.require()
+    require("Taking cases over HTTP needs packages that are not installed", "web", "starlette", "uvicorn")
     import uvicorn
 
     from masis.integrations.web.app import application
@@ -241,12 +240,10 @@ def mcp(
         "A host name by which others reach the server, with http. Without one it listens to this machine only; with "
         "one it also needs a secret, in MASIS_MCP_TOKEN. May be repeated.",
         "--allow-host",
-        metavar="NAME",
     ),
     concurrency: int | None = option(
         "How many audits at once. Default: 2; with models, as many as calls go to a provider, at least 4.",
         within=(1, 64),
-        metavar="N",
     ),
     max_cost: float | None = option(
         "What calls to models may cost until the server ends; then no tool asks one. Prices: docs/models.md.",
@@ -271,11 +268,9 @@ def mcp(
 
     Needs the extra mcp: pip install '.[mcp]'.
     """
-    from masis.integrations import mcp as integration  # --help need not wait for it
-
     settings = judges.load().settings
     check_models(settings)  # a model that nothing answers to is wrong use, not a failure of each call
-    integration.require()
+    require("The MCP server needs a package that is not installed", "mcp", "mcp")
     from masis.integrations.mcp import transports
     from masis.integrations.mcp.server import MasisServer, audits_at_once
 

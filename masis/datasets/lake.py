@@ -15,9 +15,10 @@ from typing import Any, BinaryIO, Literal, NamedTuple, TypedDict, cast, get_args
 
 from masis.audit import run_metrics
 from masis.audit.acceptance import fault_probability
+from masis.datasets.writers.lines import case_line
 from masis.errors import InputError
 from masis.schema.case import Case
-from masis.schema.run import MUST_LOOK, Iteration, Run
+from masis.schema.run import MUST_LOOK, Run
 
 Outcome = Literal["accepted", "needs_review", "failed"]
 """Auto-accepted; to be seen by a person (for a reason, or drawn for a spot check); not audited, with its error."""
@@ -28,60 +29,34 @@ VERSION = "1"
 """Of the schema, in every file as the metadata ``masis_lake``; a new column, null in older files, does not raise it."""
 
 
-class Column(NamedTuple):
-    """A column: its name, its type in Arrow's words, and what it holds. Null where there is no such thing."""
+COLUMNS = {
+    **dict.fromkeys(("case_id", "digest", "dataset", "source"), "string"),
+    **dict.fromkeys(("source_offset", "source_row"), "int64"),
+    "run_id": "string",
+    "finished_at": "timestamp",
+    "tier": "string",
+    "reasons": "list<string>",
+    "fault_probability": "double",
+    **dict.fromkeys(("spot_check", "incomplete"), "bool"),
+    **dict.fromkeys(("quality", "revised_quality", "confidence", "overall", "faithfulness"), "double"),
+    "hallucination": "bool",
+    "iterations": "int32",
+    "improvement_percentage": "double",
+    "converged": "bool",
+    "termination_reason": "string",
+    **dict.fromkeys(("claims", "supported_claims", "contradicted_claims", "unconfirmed_claims"), "int32"),
+    **dict.fromkeys(("citations", "invalid_citations", "issues", "serious_issues"), "int32"),
+    "seconds": "double",
+    "calls": "int32",
+    **dict.fromkeys(("prompt_tokens", "completion_tokens"), "int64"),
+    "cost_usd": "double",
+    **dict.fromkeys(("models", "app_version", "final_answer", "case_json", "run_json", "error"), "string"),
+    "tries": "int32",
+}
+"""The columns of every file in their order, with their types in Arrow's words; ``outcome`` is the folder's.
 
-    name: str
-    type: Literal["string", "list<string>", "bool", "int32", "int64", "double", "timestamp"]
-    holds: str
-
-
-COLUMNS = (
-    Column("case_id", "string", "id of the case; null where the row of the input could not be read"),
-    Column("digest", "string", "digest of the case's text (`Case.digest()`)"),
-    Column("dataset", "string", "`metadata.dataset` of the case"),
-    Column("source", "string", "file of the input the case came from"),
-    Column("source_offset", "int64", "where its row is counted from: 0, the beginning of the file"),
-    Column("source_row", "int64", "its row or line from there, from 1"),
-    Column("run_id", "string", "id of the run"),
-    Column("finished_at", "timestamp", "when the audit ended, UTC"),
-    Column("tier", "string", "why a person must see it: `must_look`, `not_certified` or `spot_check`"),
-    Column("reasons", "list<string>", "codes of the review reasons (docs/trust.md)"),
-    Column("fault_probability", "double", "estimate that orders the queue, 0 to 1"),
-    Column("spot_check", "bool", "drawn for a spot check: it passed, and a person sees it all the same"),
-    Column("incomplete", "bool", "a failure left the run without something it should have"),
-    Column("quality", "double", "quality of the original answer, 0 to 1; other figures are about it too"),
-    Column("revised_quality", "double", "quality of the best revision, 0 to 1"),
-    Column("confidence", "double", "the critic's confidence in the answer, 0 to 1"),
-    Column("overall", "double", "the evaluator's overall score, 0 to 1"),
-    Column("faithfulness", "double", "the evaluator's faithfulness, 0 to 1"),
-    Column("hallucination", "bool", "a hallucination was detected in the original answer"),
-    Column("iterations", "int32", "audited answers"),
-    Column("improvement_percentage", "double", "change in quality from the first to the chosen answer, in percent"),
-    Column("converged", "bool", "the loop ended by convergence"),
-    Column("termination_reason", "string", "why the loop ended"),
-    Column("claims", "int32", "claims of the original answer"),
-    Column("supported_claims", "int32", "of these, supported"),
-    Column("contradicted_claims", "int32", "of these, contradicted or unsupported"),
-    Column("unconfirmed_claims", "int32", "of these, not confirmed or unscored"),
-    Column("citations", "int32", "references of the original answer"),
-    Column("invalid_citations", "int32", "of these, naming no evidence"),
-    Column("issues", "int32", "issues of the original answer"),
-    Column("serious_issues", "int32", "of these, of severity high or critical"),
-    Column("seconds", "double", "time the audit took"),
-    Column("calls", "int32", "calls to models"),
-    Column("prompt_tokens", "int64", "tokens sent"),
-    Column("completion_tokens", "int64", "tokens received"),
-    Column("cost_usd", "double", "what the calls cost; null where no price is known"),
-    Column("models", "string", "model of each role, as JSON"),
-    Column("app_version", "string", "version of MASIS that audited"),
-    Column("final_answer", "string", "the chosen answer"),
-    Column("case_json", "string", "the whole case, a line of CASES.jsonl; the row as read where it is no case"),
-    Column("run_json", "string", "the whole run, a line of RUNS.jsonl; null where the audit failed"),
-    Column("error", "string", "why the audit failed"),
-    Column("tries", "int32", "how often the audit was begun"),
-)
-"""The columns of every file, in their order; ``outcome`` is the folder's."""
+docs/scale.md says what each holds; null where there is no such thing.
+"""
 
 
 class Origin(TypedDict):
@@ -96,16 +71,8 @@ def file_schema() -> Any:
     """Return the pyarrow schema of a file: ``COLUMNS``, with the version as metadata."""
     import pyarrow
 
-    types = {
-        "string": pyarrow.string(),
-        "list<string>": pyarrow.list_(pyarrow.string()),
-        "bool": pyarrow.bool_(),
-        "int32": pyarrow.int32(),
-        "int64": pyarrow.int64(),
-        "double": pyarrow.float64(),
-        "timestamp": pyarrow.timestamp("us", tz="UTC"),
-    }
-    fields = [pyarrow.field(column.name, types[column.type]) for column in COLUMNS]
+    own = {"list<string>": pyarrow.list_(pyarrow.string()), "timestamp": pyarrow.timestamp("us", tz="UTC")}
+    fields = [(name, own.get(kind) or pyarrow.type_for_alias(kind)) for name, kind in COLUMNS.items()]
     return pyarrow.schema(fields, metadata={"masis_lake": VERSION})
 
 
@@ -132,22 +99,39 @@ def audited_row(case: Case, run: Run, origin: Origin, *, tries: int = 1) -> dict
     """Return the row of an audited case, with ``outcome``."""
     original = run.original
     figures = run_metrics.of_run(run)
+    tier = "spot_check" if run.spot_check else None
+    if run.needs_review:
+        must_look = any(reason.code in MUST_LOOK for reason in run.review_reasons)
+        tier = "must_look" if must_look else "not_certified"
+    of_original: dict[str, Any] = {}
+    if original is not None:
+        verdicts = [check.verdict for check in original.claims]
+        of_original = {
+            "fault_probability": fault_probability(original),
+            "faithfulness": original.evaluation.faithfulness if original.evaluation else None,
+            "claims": len(verdicts),
+            "supported_claims": sum(check.verified for check in original.claims),
+            "contradicted_claims": sum(verdict in ("contradicted", "unsupported") for verdict in verdicts),
+            "unconfirmed_claims": sum(verdict in ("unverifiable", "unscored") for verdict in verdicts),
+            "citations": len(original.citation_audit.citations),
+            "invalid_citations": len(original.citation_audit.invalid_citations),
+            "issues": len(original.issues),
+            "serious_issues": sum(issue.major for issue in original.issues),
+        }
     return {
         **_of_case(case, origin),
         "outcome": outcome_of(run),
         "run_id": run.id,
         "finished_at": datetime.fromisoformat(run.finished_at),
-        "tier": _tier(run),
+        "tier": tier,
         "reasons": [reason.code for reason in run.review_reasons],
-        "fault_probability": fault_probability(original) if original else None,
         **{name: getattr(run, name) for name in _OF_RUN},
         **run.usage.model_dump(include={"calls", "prompt_tokens", "completion_tokens", "cost_usd"}),
         "confidence": figures.confidence,
         "overall": figures.overall,
-        "faithfulness": original.evaluation.faithfulness if original and original.evaluation else None,
         "hallucination": figures.critique.hallucination,
         "iterations": run.total_iterations,
-        **(_counts(original) if original else {}),
+        **of_original,
         "seconds": figures.loop_ms / 1000,
         "models": json.dumps(run.models, ensure_ascii=False, sort_keys=True),
         "app_version": run.versions.app,
@@ -159,12 +143,7 @@ def audited_row(case: Case, run: Run, origin: Origin, *, tries: int = 1) -> dict
 def failed_row(found: Case | str | None, error: str, origin: Origin, *, tries: int = 1) -> dict[str, Any]:
     """Return the row of a case that could not be audited, or of a row of the input that holds no case.
 
-    Args:
-        found: The case; else the row as it was read, None where nothing of it can be shown.
-        error: What happened.
-        origin: Where it came from.
-        tries: How often its audit was begun; 0 where it was no case.
-
+    ``found`` is then the row as it was read, None where nothing of it can be shown, and ``tries`` 0.
     """
     about = _of_case(found, origin) if isinstance(found, Case) else {**origin, "case_json": found}
     return {**about, "outcome": "failed", "error": error, "tries": tries}
@@ -182,23 +161,16 @@ def write_file(rows: Iterable[Mapping[str, Any]], stream: BinaryIO) -> None:
 def open_lake(place: str) -> Any:
     """Return a lake as a ``pyarrow.dataset.Dataset`` with the columns of ``lake_schema``.
 
-    Args:
-        place: A folder, or an address that fsspec reads (``s3://bucket/folder``).
-
-    Raises:
-        InputError: There is no lake.
-
+    Its place is a folder, or an address that fsspec reads (``s3://bucket/folder``). Raises InputError where there is
+    none.
     """
     import pyarrow
     from pyarrow import dataset
 
     files, folder = filesystem_of(place)
-    folders = [f"{folder}/outcome={outcome}" for outcome in OUTCOMES]
-    found = [each for each in folders if _is_folder(files, each)]
-    if not found:
-        raise InputError(
-            "is no folder of audited cases", cure="Name what 'masis audit --engine ray --out' wrote.", file=place
-        )
+    if not (found := _outcome_folders(files, folder)):
+        cure = "Name what 'masis audit --engine ray --out' wrote."
+        raise InputError("is no folder of audited cases", cure=cure, file=place)
     partitioning = dataset.partitioning(pyarrow.schema([("outcome", pyarrow.string())]), flavor="hive")
     return dataset.dataset(
         [path for each in found for path in _parquet_files(files, each)],
@@ -212,8 +184,7 @@ def open_lake(place: str) -> Any:
 
 def is_lake(place: str) -> bool:
     """Return whether a folder, or an address that fsspec reads, holds audited cases by outcome."""
-    files, folder = filesystem_of(place)
-    return any(_is_folder(files, f"{folder}/outcome={outcome}") for outcome in OUTCOMES)
+    return bool(_outcome_folders(*filesystem_of(place)))
 
 
 def filesystem_of(place: str) -> tuple[Any, str]:
@@ -248,10 +219,11 @@ def _parquet_files(files: Any, folder: str) -> list[str]:
     return sorted(path for name, path in names if name.endswith(".parquet") and not name.startswith(("_", ".")))
 
 
-def _is_folder(files: Any, path: str) -> bool:
+def _outcome_folders(files: Any, folder: str) -> list[str]:
     from pyarrow import fs
 
-    return bool(files.get_file_info(path).type == fs.FileType.Directory)
+    found = files.get_file_info([f"{folder}/outcome={outcome}" for outcome in OUTCOMES])
+    return [each.path for each in found if each.type == fs.FileType.Directory]
 
 
 def _of_case(case: Case, origin: Origin) -> dict[str, Any]:
@@ -261,27 +233,7 @@ def _of_case(case: Case, origin: Origin) -> dict[str, Any]:
         "digest": case.digest(),
         "dataset": dataset if isinstance(dataset, str) else None,
         **origin,
-        "case_json": json.dumps(case.to_json_dict(), ensure_ascii=False, separators=(", ", ": ")),
-    }
-
-
-def _tier(run: Run) -> str | None:
-    if not run.needs_review:
-        return "spot_check" if run.spot_check else None
-    return "must_look" if any(reason.code in MUST_LOOK for reason in run.review_reasons) else "not_certified"
-
-
-def _counts(answer: Iteration) -> dict[str, int]:
-    verdicts = [check.verdict for check in answer.claims]
-    return {
-        "claims": len(verdicts),
-        "supported_claims": sum(check.verified for check in answer.claims),
-        "contradicted_claims": sum(verdict in ("contradicted", "unsupported") for verdict in verdicts),
-        "unconfirmed_claims": sum(verdict in ("unverifiable", "unscored") for verdict in verdicts),
-        "citations": len(answer.citation_audit.citations),
-        "invalid_citations": len(answer.citation_audit.invalid_citations),
-        "issues": len(answer.issues),
-        "serious_issues": sum(issue.major for issue in answer.issues),
+        "case_json": case_line(case),
     }
 
 
@@ -310,16 +262,14 @@ def repeated_ids(place: str, named: int = NAMED) -> Repeats:
 
     Raises InputError where ``place``, a folder or an address that fsspec reads, is no lake.
     """
-    from pyarrow import compute, dataset
+    from pyarrow import dataset
 
     lake = open_lake(place)
-    counts = lake.to_table(columns=["case_id"]).group_by("case_id").aggregate([("case_id", "count")])
-    twice = sorted(counts.filter(compute.field("case_id_count") > 1)["case_id"].to_pylist())
+    counts = lake.to_table(columns=["case_id"]).to_pandas()["case_id"].value_counts()
+    twice = sorted(counts.index[counts > 1])
     if not twice:
         return Repeats(0, ())
-    wanted = dataset.field("case_id").isin(twice[:named])
-    found = lake.to_table(columns=["case_id", "source", "source_offset", "source_row"], filter=wanted).to_pylist()
-    rows: dict[str, list[tuple[str, int, int]]] = {name: [] for name in twice[:named]}
-    for row in found:
-        rows[row["case_id"]].append((row["source"], row["source_offset"], row["source_row"]))
-    return Repeats(len(twice), tuple(Repeat(name, tuple(sorted(places))) for name, places in rows.items()))
+    shown, of_shown = twice[:named], dataset.field("case_id").isin(twice[:named])
+    columns = ["case_id", "source", "source_offset", "source_row"]
+    found = sorted(tuple(row.values()) for row in lake.to_table(columns=columns, filter=of_shown).to_pylist())
+    return Repeats(len(twice), tuple(Repeat(name, tuple(row[1:] for row in found if row[0] == name)) for name in shown))

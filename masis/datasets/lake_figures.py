@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,24 +40,22 @@ class LakeFigures(NamedTuple):
 
 
 def lake_figures(place: str, wanted: MeasureFilter, period: Period) -> LakeFigures:
-    """Return the figures of a lake. A row that failed has no time and no models: filters by these leave it out.
+    """Return the figures of a lake, which is a folder or an address that fsspec reads.
 
-    Args:
-        place: A folder, or an address that fsspec reads.
-        wanted: Which rows.
-        period: What rates are given for.
-
-    Raises:
-        InputError: There is no lake.
-
+    A row that failed has no time and no models: filters by these leave it out. Raises InputError where there is none.
     """
     outcomes, sums = Counter[str](), dict[tuple[str, str | None], Sums]()
     values: dict[Measure, list[NDArray[np.float64]]] = {measure: [] for measure in _SPREADS}
     for rows in _batches(open_lake(place), wanted):
         outcomes.update(rows["outcome"])
         audited = _as_stored(rows[rows["run_id"].notna()])
-        for key, added in _sums(audited):
-            sums.setdefault(key, Sums()).update(added)
+        by_day = audited.groupby(["day", "model"], dropna=False)[list(SUMMED)]
+        added = by_day.sum().join(by_day.count().add_suffix("_known")).assign(runs=by_day.size())
+        for row in added.reset_index().to_dict("records"):
+            day, model = row.pop("day"), row.pop("model")
+            sums.setdefault((day, None if pd.isna(model) else model), Sums()).update(
+                {str(name): value for name, value in row.items()}
+            )
         for measure, parts in values.items():
             parts.append(audited[measure].dropna().to_numpy())
     return LakeFigures(
@@ -77,10 +74,14 @@ def _batches(lake: Any, wanted: MeasureFilter) -> Iterator[pd.DataFrame]:
     from pyarrow import dataset
 
     finished, condition = dataset.field("finished_at"), dataset.scalar(True)
-    if wanted.since:
-        condition &= finished >= pyarrow.scalar(_moment(wanted.since), pyarrow.timestamp("us", tz="UTC"))
-    if wanted.until:
-        condition &= finished < pyarrow.scalar(_moment(wanted.until), pyarrow.timestamp("us", tz="UTC"))
+    since, until = (
+        text and pyarrow.scalar(pd.to_datetime(text, utc=True), pyarrow.timestamp("us", tz="UTC"))
+        for text in (wanted.since, wanted.until)
+    )
+    if since:
+        condition &= finished >= since
+    if until:
+        condition &= finished < until
     if wanted.datasets:
         condition &= dataset.field("dataset").isin(list(wanted.datasets))
     scanner = lake.scanner(columns=list(_READ), filter=condition, batch_size=ROWS_AT_ONCE, fragment_readahead=1)
@@ -89,11 +90,6 @@ def _batches(lake: Any, wanted: MeasureFilter) -> Iterator[pd.DataFrame]:
         known = {text: json.loads(text).get(wanted.role) for text in rows["models"].dropna().unique()}
         rows["model"] = rows["models"].map(known)
         yield rows[rows["model"].isin(wanted.models)] if wanted.models else rows
-
-
-def _moment(text: str) -> datetime:
-    found = datetime.fromisoformat(text)
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
 def _as_stored(rows: pd.DataFrame) -> pd.DataFrame:
@@ -113,13 +109,3 @@ def _as_stored(rows: pd.DataFrame) -> pd.DataFrame:
         revision=np.nan,
         claim_confidence=np.nan,
     )
-
-
-def _sums(audited: pd.DataFrame) -> Iterator[tuple[tuple[str, str | None], Sums]]:
-    """Yield the sums of the rows by day and model."""
-    by_day = audited.groupby(["day", "model"], dropna=False)
-    columns = list(SUMMED)
-    found = by_day[columns].sum().join(by_day[columns].count().add_suffix("_known")).assign(runs=by_day.size())
-    for row in found.reset_index().to_dict("records"):
-        day, model = row.pop("day"), row.pop("model")
-        yield (day, None if pd.isna(model) else model), Sums({str(name): value for name, value in row.items()})

@@ -11,8 +11,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from masis.datasets.mapping import Profile, builtin, builtin_names, first_rows, formats_of, load_profile, read_any
-from masis.datasets.mapping.columns import likely_choice, profile_of
+from masis.datasets.mapping.profile import Profile, builtin, likely_choice, load_profile, profile_of
+from masis.datasets.mapping.reader import formats_of, read_any, source_rows
 from masis.errors import InputError
 from masis.schema.case import Case
 from masis.schema.columns import Column, cited_by_place, columns_of, likely_columns, likely_map
@@ -44,14 +44,10 @@ def read_cases(
         InputError: There is no such profile, the source can't be read, or a row holds no case; the first are named.
 
     """
-    if isinstance(source, str | os.PathLike):
-        rows: Any = Path(source)
-        called = str(source)
-    else:
-        rows, called = rows_of(source, map or {}), type(source).__name__
+    called = str(source) if isinstance(source, str | os.PathLike) else type(source).__name__
     cases: list[Case] = []
     errors: list[InputError] = []
-    for row in read_any(rows, chosen_profile(profile), map, name=called):
+    for row in read_any(_rows_of(source, map or {}), chosen_profile(profile), map, name=called):
         errors.extend(row.problems)
         if row.case is not None:
             cases.append(row.case)
@@ -81,7 +77,7 @@ def suggest(source: Any) -> Suggestion:
 
     Raises InputError where there is no row that can be read.
     """
-    formats, row = formats_of(_rows_of(source))
+    formats, row = formats_of(_rows_of(source, {}))
     if formats:
         return Suggestion(formats[0], _inside_evidence(row, builtin()[formats[0]]), None, row)
     columns = columns_of(row)
@@ -103,8 +99,8 @@ def suggest(source: Any) -> Suggestion:
     return Suggestion("", names, profile, row)
 
 
-def _rows_of(source: Any) -> Any:
-    return Path(source) if isinstance(source, str | os.PathLike) else rows_of(source)
+def _rows_of(source: Any, names: FieldMap) -> Any:
+    return Path(source) if isinstance(source, str | os.PathLike) else rows_of(source, names)
 
 
 _NAME_OF_ID = re.compile(r"(?i:(?:^|[\s_.-])(?:id|nr|no|key|number))$|(?<=[a-z])I[dD]$")
@@ -114,7 +110,9 @@ def _id_column(source: Any, columns: Iterable[Column], names: FieldMap) -> str:
     """Return the column whose name ends as one of ids does and which differs in each of the first rows; "" for none."""
     if isinstance(source, Iterator) or hasattr(source, "read"):
         return ""  # its rows can't be read twice
-    rows = [row.value for row in islice(first_rows(_rows_of(source)), ROWS_COMPARED) if isinstance(row.value, dict)]
+    rows = [
+        row.value for row in islice(source_rows(_rows_of(source, {})), ROWS_COMPARED) if isinstance(row.value, dict)
+    ]
     free = [each.names[0] for each in columns if len(each.names) == 1 and each.shown not in names.values()]
     for key in filter(_NAME_OF_ID.search, free) if len(rows) > 1 else ():
         held = [row.get(key) for row in rows]
@@ -137,13 +135,10 @@ def chosen_profile(named: str | os.PathLike[str] | None) -> Profile | None:
     """Return the profile of a name or of a TOML file. Raises InputError."""
     if named is None:
         return None
-    if isinstance(named, str) and named in builtin_names():
+    if isinstance(named, str) and named in builtin():
         return builtin()[named]
     if Path(named).suffix == ".toml":
         return load_profile(Path(named))
-    near = difflib.get_close_matches(str(named), builtin_names(), n=1)
-    raise InputError(
-        f"{str(named)[:40]!r} is no profile",
-        cure=f"Did you mean {near[0]!r}?" if near else f"Name a TOML file, or one of: {', '.join(builtin_names())}.",
-        field="profile",
-    )
+    near = difflib.get_close_matches(str(named), builtin(), n=1)
+    cure = f"Did you mean {near[0]!r}?" if near else f"Name a TOML file, or one of: {', '.join(builtin())}."
+    raise InputError(f"{str(named)[:40]!r} is no profile", cure=cure, field="profile")

@@ -107,9 +107,7 @@ class _Functions(functions.Functions):  # type: ignore[misc]  # the library has 
     @functions.signature({"types": []})  # type: ignore[untyped-decorator]
     def _func_attributes(self, value: Any) -> Any:
         """OTLP's ``[{"key": k, "value": {"stringValue": v}}]`` as an object; an object as it is."""
-        if not isinstance(value, list):
-            return value
-        return _otlp_attributes(value)
+        return _otlp_attributes(value) if isinstance(value, list) else value
 
 
 def _otlp_attributes(items: list[Any]) -> dict[str, Any]:
@@ -138,18 +136,12 @@ def _nested(flat: dict[str, Any]) -> Any:
             if not isinstance(below, dict):
                 below = at[part] = {"": below}
             at = below
-        _put(at, parts[-1], _nested(value) if isinstance(value, dict) else value)
+        held, inner = at.get(parts[-1]), _nested(value) if isinstance(value, dict) else value
+        if isinstance(held, dict):
+            held |= inner if isinstance(inner, dict) else {"": inner}
+        else:
+            at[parts[-1]] = inner
     return _lists(tree)
-
-
-def _put(at: dict[str, Any], key: str, value: Any) -> None:
-    held = at.get(key)
-    if not isinstance(held, dict):
-        at[key] = value
-    elif isinstance(value, dict):
-        held |= value
-    else:
-        held[""] = value
 
 
 def _lists(value: Any) -> Any:

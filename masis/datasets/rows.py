@@ -14,12 +14,13 @@ import re
 import zipfile
 import zlib
 from collections.abc import Iterator
+from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any, BinaryIO, NamedTuple, cast
 
 from masis.datasets.paths import value_at
 from masis.datasets.readers.documents import read_document
-from masis.datasets.readers.lines import MAX_LINE_BYTES, open_lines, read_lines, refuse_other_formats
+from masis.datasets.readers.lines import MAX_LINE_BYTES, not_utf8, open_lines, read_lines, refuse_other_formats
 from masis.datasets.readers.strict_json import parse_item, parse_object
 from masis.errors import InputError
 from masis.schema.explain import kind_of
@@ -86,22 +87,11 @@ def _too_much() -> InputError:
     return InputError("unpacks to more than is allowed", cure="Unpack it, and import its parts.")
 
 
-def read_rows(
-    source: Path | BinaryIO,
-    rows_at: tuple[str, ...] = (),
-    *,
-    name: str | None = None,
-) -> Iterator[Row]:
-    """Yield the rows of a file, of the files in a folder or an archive, or of a stream of bytes.
+def read_rows(source: Path | BinaryIO, rows_at: tuple[str, ...] = (), *, name: str | None = None) -> Iterator[Row]:
+    """Yield the rows of a file, of the files in a folder or an archive, or of a stream of bytes, which is not packed.
 
-    Args:
-        source: The file, folder or stream; a packed one has to be a file.
-        rows_at: The paths to the list of rows in one JSON object.
-        name: The file's name where the path is another, such as that of an upload.
-
-    Raises:
-        InputError: It can't be opened, unpacked or read.
-
+    ``rows_at`` are the paths to the list of rows in one JSON object, ``name`` is the file's where the path is another,
+    such as that of an upload. Raises InputError where it can't be opened, unpacked or read.
     """
     if not isinstance(source, Path):
         buffered = source if hasattr(source, "peek") else io.BufferedReader(cast("io.RawIOBase", source))
@@ -202,12 +192,10 @@ def _rows(stream: BinaryIO, name: str, rows_at: tuple[str, ...]) -> Iterator[Row
 
 def _document(stream: BinaryIO, name: str) -> Iterator[Row]:
     content = stream.read(MOST_DOCUMENT_BYTES)
-    value: dict[str, Any] | InputError
     try:
-        value = read_document(content, name)
+        yield Row(1, len(content), read_document(content, name))
     except InputError as error:
-        value = error
-    yield Row(1, len(content), value)
+        yield Row(1, len(content), error)
 
 
 def _spread(text: bytes) -> bool:
@@ -221,18 +209,11 @@ def _spread(text: bytes) -> bool:
 
 def _json_lines(stream: BinaryIO, rows_at: tuple[str, ...]) -> Iterator[Row]:
     rows = _lines(stream)
-    first = next(rows, None)
-    second = next(rows, None)
-    if first is None:
-        return
-    inner = inner_rows(first.value, rows_at) if second is None and isinstance(first.value, dict) else None
-    if inner is not None:  # an object on the only line holds the rows
-        yield from _numbered(inner, first.end)
-        return
-    yield first
-    if second is not None:
-        yield second
-    yield from rows
+    before = list(islice(rows, 2))
+    inner = None
+    if len(before) == 1 and isinstance(before[0].value, dict):  # an object on the only line may hold the rows
+        inner = _inner_rows(before[0].value, rows_at)
+    yield from chain(before, rows) if inner is None else _numbered(inner, before[0].end)
 
 
 def _lines(stream: BinaryIO) -> Iterator[Row]:
@@ -250,17 +231,15 @@ def _list(stream: BinaryIO) -> Iterator[Row]:
     """Yield the items of one JSON list, of which one is in memory at a time."""
     decode = codecs.getincrementaldecoder("utf-8-sig")().decode
     text, at, number, read, ended = "", 0, 0, 0, False
-    to_read = 1 << 18
 
-    def more() -> None:
-        nonlocal text, at, read, ended, to_read
-        content = stream.read(to_read)
+    def more(size: int = 1 << 18) -> None:
+        nonlocal text, at, read, ended
+        content = stream.read(size)
         read, ended = read + len(content), not content
         try:
             text, at = text[at:] + decode(content, final=ended), 0
         except UnicodeDecodeError as error:
-            cure = "Save it as UTF-8: iconv -f WINDOWS-1252 -t UTF-8 FILE > NEW."
-            raise InputError("is not UTF-8", cure=cure, line=number + 1) from error
+            raise not_utf8(error, number + 1) from error
 
     def beside() -> str:
         """Return the next character that is no blank; "" at the end."""
@@ -271,35 +250,29 @@ def _list(stream: BinaryIO) -> Iterator[Row]:
                 return text[at : at + 1]
             more()
 
+    cut_off = "The list is cut off: write the file again."
     beside()
     at += 1
     while beside() != "]" or number:
-        found = parse_item(text, at, ended=ended)
-        while found is None or (found[1] == len(text) and not ended):
+        while (found := parse_item(text, at, ended=ended)) is None or (found[1] == len(text) and not ended):
             if ended:
-                cure = "The list is cut off: write the file again."
-                raise InputError(f"ends in the middle of item {number + 1} of a JSON list", cure=cure)
-            to_read = min(max(to_read, len(text) - at), MAX_LINE_BYTES)
+                raise InputError(f"ends in the middle of item {number + 1} of a JSON list", cure=cut_off)
             if len(text) - at > MAX_LINE_BYTES:
-                raise InputError(
-                    f"has an item of more than {MAX_LINE_BYTES // 2**20} MiB", cure="Split it.", line=number + 1
-                )
-            more()
-            found = parse_item(text, at, ended=ended)
-        to_read, number = 1 << 18, number + 1
+                most = f"{MAX_LINE_BYTES // 2**20} MiB"
+                raise InputError(f"has an item of more than {most}", cure="Split it.", line=number + 1)
+            more(min(max(1 << 18, len(text) - at), MAX_LINE_BYTES))  # doubles what is read of a long item
+        number += 1
         value, at = found
         yield row_of(number, read, value)
-        match beside():
-            case ",":
-                at += 1
-            case "]":
-                break
-            case "":
-                cure = "The list is cut off: write the file again."
-                raise InputError(f"ends behind item {number} of a JSON list that is not closed", cure=cure)
-            case _:
-                cure = "Separate the items with commas, and close the list with ]."
-                raise InputError(f"is no valid JSON list behind item {number}", cure=cure, line=number)
+        following = beside()
+        if following == "]":
+            break
+        if not following:
+            raise InputError(f"ends behind item {number} of a JSON list that is not closed", cure=cut_off)
+        if following != ",":
+            cure = "Separate the items with commas, and close the list with ]."
+            raise InputError(f"is no valid JSON list behind item {number}", cure=cure, line=number)
+        at += 1
     at += 1
     if beside():
         raise InputError("goes on behind its JSON list", cure="Put everything into one list.")
@@ -308,11 +281,8 @@ def _list(stream: BinaryIO) -> Iterator[Row]:
 def _object(stream: BinaryIO, rows_at: tuple[str, ...]) -> Iterator[Row]:
     content = stream.read(MOST_DOCUMENT_BYTES + 1)
     if len(content) > MOST_DOCUMENT_BYTES:
-        raise InputError(
-            f"is one JSON object of more than {MOST_DOCUMENT_BYTES // 2**20} MiB",
-            cure="Convert it to JSON Lines: jq -c '.[]' FILE > NEW.",
-        )
-    end = len(content)
+        cure = "Convert it to JSON Lines: jq -c '.[]' FILE > NEW."
+        raise InputError(f"is one JSON object of more than {MOST_DOCUMENT_BYTES // 2**20} MiB", cure=cure)
     try:
         whole = parse_object(content.removeprefix(codecs.BOM_UTF8).strip())
     except InputError as error:
@@ -320,11 +290,11 @@ def _object(stream: BinaryIO, rows_at: tuple[str, ...]) -> Iterator[Row]:
             cure = "Put each on one line: jq -c . FILE > NEW."
             raise InputError("holds several JSON objects, each over several lines", cure=cure) from error
         raise
-    inner = inner_rows(whole, rows_at)
-    yield from _numbered([whole] if inner is None else inner, end)
+    inner = _inner_rows(whole, rows_at)
+    yield from _numbered([whole] if inner is None else inner, len(content))
 
 
-def inner_rows(whole: dict[str, Any], rows_at: tuple[str, ...]) -> list[Any] | None:
+def _inner_rows(whole: dict[str, Any], rows_at: tuple[str, ...]) -> list[Any] | None:
     """Return the list of rows that one object holds; None where the object is a row itself.
 
     With ``rows_at`` = ``*``, and where all its values are objects alike, each value is a row, whose
@@ -395,15 +365,12 @@ def _table(stream: BinaryIO, delimiter: str | None) -> Iterator[Row]:
             if not any(row):
                 continue
             if len(row) > len(header):
-                problem = InputError(
-                    f"has {len(row)} columns, the first line names {len(header)}",
-                    cure="Put text that holds the delimiter in quotes.",
-                )
-                yield Row(line, end, problem)
+                problem = f"has {len(row)} columns, the first line names {len(header)}"
+                yield Row(line, end, InputError(problem, cure="Put text that holds the delimiter in quotes."))
                 continue
             yield Row(line, end, {key: cell for key, cell in zip(header, row, strict=False) if key}, table=True)
     except UnicodeDecodeError as error:
-        raise InputError("is not UTF-8", cure="Save it as UTF-8: iconv -f WINDOWS-1252 -t UTF-8 FILE > NEW.") from error
+        raise not_utf8(error) from error
     except csv.Error as error:
         if "field larger" in str(error):
             most = f"{MAX_LINE_BYTES // 2**20} MiB"

@@ -51,16 +51,12 @@ def masis_settings(pytestconfig: pytest.Config) -> Settings:
     """The settings that answers are checked with: masis.toml, the environment, and the model chosen for the tests."""
     from masis.api.roles import check_models
     from masis.errors import MasisError
-    from masis.settings import load
+    from masis.settings import OFFLINE, load
 
     model = pytestconfig.getoption("--masis-model") or pytestconfig.getini("masis_model")
     try:
         settings = load({"verifier": model} if model else None).settings
-        check_models(
-            settings.model_copy(
-                update={"drafter": "offline", "critic": "offline", "reviser": "offline", "evaluator": "offline"}
-            )
-        )
+        check_models(settings.model_copy(update=dict.fromkeys(("drafter", "critic", "reviser", "evaluator"), OFFLINE)))
     except MasisError as error:
         raise pytest.UsageError(f"masis: {error}") from error
     return settings
@@ -101,14 +97,12 @@ def _bounds(request: pytest.FixtureRequest) -> Bounds:
     """The bounds of the configuration file, under those of the markers around the test, the nearest last."""
     from masis.pipeline import Bounds
 
-    config = request.config
-    support = config.getini("masis_min_support")
+    support = request.config.getini("masis_min_support")
     try:
         bounds: dict[str, Any] = {"min_support": float(support) if support else None}
     except ValueError:
         raise pytest.UsageError(f"masis_min_support = {support}: is no number from 0 to 1") from None
-    bounds["allow_uncited"] = config.getini("masis_allow_uncited")
-    bounds["allow_unverifiable"] = bool(config.getini("masis_allow_unverifiable"))
+    bounds |= {name: bool(request.config.getini(f"masis_{name}")) for name in BOUNDS[1:]}
     for mark in reversed(list(request.node.iter_markers("grounded"))):
         if mark.args:
             raise pytest.UsageError(f"grounded({mark.args[0]!r}): name the bound, as in grounded(min_support=0.7)")

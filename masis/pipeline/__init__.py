@@ -11,16 +11,3 @@ from masis.pipeline.auditing import Audited, audited
 from masis.pipeline.documents import documents
 from masis.pipeline.grounding import Bounds, Grounding, NotGrounded, assert_grounded, grounding
 from masis.pipeline.query import query_with_critique, query_with_critique_async
-
-__all__ = [
-    "Audited",
-    "Bounds",
-    "Grounding",
-    "NotGrounded",
-    "assert_grounded",
-    "audited",
-    "documents",
-    "grounding",
-    "query_with_critique",
-    "query_with_critique_async",
-]

@@ -23,6 +23,7 @@ from typing import Any, Literal, TypeVar, get_args, overload
 
 from masis.api import audits
 from masis.api.roles import check_models
+from masis.audit.acceptance import assess
 from masis.audit.concurrency import start_in_thread
 from masis.errors import AnswerRejected, InputError
 from masis.pipeline.documents import evidence as evidence_of
@@ -285,7 +286,8 @@ def _audit(returned: Any, rules: _Rules, args: tuple[Any, ...], kwargs: dict[str
     found = own if rules.evidence is None else bound.arguments[rules.evidence]
     chunks = evidence_of([found] if isinstance(found, str) else found)
     content = check_case(Case(id="-", query=asked, answer=text, evidence=chunks))
-    case = content.model_copy(update={"id": f"answered-{_digest(content)}"})
+    digest = hashlib.sha256(content.digest().encode()).hexdigest()
+    case = content.model_copy(update={"id": f"answered-{digest[:16]}"})
     settings = rules.settings
     if rules.on_flag != "revise":
         settings = settings.model_copy(update={"max_iterations": 1})
@@ -294,19 +296,8 @@ def _audit(returned: Any, rules: _Rules, args: tuple[Any, ...], kwargs: dict[str
     else:
         rules.workbench.cases.add(ACTOR, [case])
         run = rules.workbench.audits.audit(ACTOR, case, settings=settings)
-    return Audited(asked, text, run, _reasons(run, settings, rules.flag_on, case))
-
-
-def _digest(case: Case) -> str:
-    return hashlib.sha256(case.digest().encode()).hexdigest()[:16]
-
-
-def _reasons(run: Run, settings: Settings, flag_on: frozenset[str], case: Case) -> tuple[ReviewReason, ...]:
-    """What is wrong with the original answer, whatever the audit made of it."""
-    from masis.audit.acceptance import assess
-
-    assessed = assess(run.iterations[:1], case, "no_issues", settings)
-    return tuple(reason for reason in assessed.reasons if reason.code in flag_on)
+    assessed = assess(run.iterations[:1], case, "no_issues", settings)  # the original, whatever the audit made of it
+    return Audited(asked, text, run, tuple(each for each in assessed.reasons if each.code in rules.flag_on))
 
 
 def _parts(returned: Any, rules: _Rules) -> tuple[str, Any]:

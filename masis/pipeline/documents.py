@@ -1,25 +1,19 @@
-"""Documents of any origin as sources, and any retriever as a function: recognised by their methods, not by their types.
+"""Documents of any origin as sources, recognised by their methods, not by their types.
 
 A document may be ours (SourceDocument, Evidence), a mapping, a text, one of LangChain's (``page_content``,
 ``metadata``, ``id``), one of LlamaIndex's (``node`` with a ``score``, or the node itself), or a pair of any of these
-with its score.
-A retriever may be a function of the question, a runnable of LangChain (``invoke``) or a retriever of LlamaIndex
-(``retrieve``), each in its async form too. None of these libraries is imported.
+with its score. None of these libraries is imported.
 """
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from typing import Any, cast
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
-from masis.errors import InputError, MasisError, RetrievalFailed
+from masis.errors import InputError
 from masis.schema.case import Evidence
 from masis.schema.documents import KINDS, ReadDocument, first_of, number_of, read_document, scored
 from masis.schema.drafts import SourceDocument
-
-Retriever = Any
-"""A function of the question, or an object with ``invoke`` or ``retrieve``."""
 
 
 def documents(found: Any) -> tuple[SourceDocument, ...]:
@@ -52,75 +46,6 @@ def evidence(found: Any) -> tuple[Evidence, ...]:
         Evidence.model_validate({"id": each.id, "text": each.content, "source": each.path, "type": each.type})
         for each in documents(found)
     )
-
-
-def search(retriever: Retriever, query: str) -> tuple[SourceDocument, ...]:
-    """What a retriever finds. Raises RetrievalFailed where it fails, InputError where it is none or finds no documents.
-
-    For a retriever that is only async, the error names ``query_with_critique_async``.
-    """
-    ask = _method(retriever, ("invoke", "retrieve"))
-    found = _call_retriever(lambda: ask(query))
-    if inspect.isawaitable(found):
-        if inspect.iscoroutine(found):
-            found.close()
-        raise InputError(
-            "is async", cure="Await query_with_critique_async, or give a retriever that is not.", field="retriever"
-        )
-    return documents(_drawn(found))
-
-
-async def search_async(
-    retriever: Retriever, query: str, in_thread: Callable[[Callable[[], Any]], Awaitable[Any]]
-) -> tuple[SourceDocument, ...]:
-    """``search``, awaited where the retriever can be; else ``in_thread`` runs it beside the event loop."""
-    own = next(
-        (method for name in ("ainvoke", "aretrieve") if callable(method := getattr(retriever, name, None))), None
-    )
-    if own is None and not inspect.iscoroutinefunction(retriever):
-        ask = _method(retriever, ("invoke", "retrieve"))
-        found = await in_thread(lambda: _drawn(_call_retriever(lambda: ask(query))))
-    else:
-        found = _call_retriever(lambda: (own or retriever)(query))
-    if inspect.isawaitable(found):
-        try:
-            found = await found
-        except MasisError:
-            raise
-        except Exception as error:
-            raise _failed(error) from error
-    return documents(_drawn(found))
-
-
-def _method(retriever: Retriever, names: Iterable[str]) -> Callable[[str], Any]:
-    for name in names:
-        if callable(method := getattr(retriever, name, None)):
-            return cast("Callable[[str], Any]", method)
-    if callable(retriever):
-        return cast("Callable[[str], Any]", retriever)
-    raise InputError(
-        f"{type(retriever).__name__} can't be asked",
-        cure="Give a function of the question, or an object with 'invoke' (LangChain) or 'retrieve' (LlamaIndex).",
-        field="retriever",
-    )
-
-
-def _call_retriever(ask: Callable[[], Any]) -> Any:
-    try:
-        return ask()
-    except MasisError:
-        raise
-    except Exception as error:
-        raise _failed(error) from error
-
-
-def _drawn(found: Any) -> Any:
-    """What a generator yields, drawn here: it may fail as well."""
-    return _call_retriever(lambda: list(found)) if isinstance(found, Iterator) else found
-
-
-def _failed(error: Exception) -> RetrievalFailed:
-    return RetrievalFailed(f"The retriever failed: {type(error).__name__}: {error}")
 
 
 def _reads(found: Any) -> Iterator[ReadDocument]:

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, NamedTuple
 
 from masis.api.draft_critique import critique_draft, critique_draft_async
 from masis.api.roles import build_roles, check_models
 from masis.audit.concurrency import start_in_thread
 from masis.audit.loop import Roles
-from masis.errors import InputError, MasisError, StepError
-from masis.pipeline.documents import Retriever, evidence, search, search_async
+from masis.errors import InputError, MasisError, RetrievalFailed, StepError
+from masis.pipeline.documents import documents, evidence
 from masis.schema.audit import Draft
-from masis.schema.drafts import CritiqueResult, PipelineOptions, PipelineResult, SourceDocument, options_of
+from masis.schema.drafts import PipelineOptions, PipelineResult, options_of
 from masis.settings import Settings
 
+Retriever = Any
+"""A function of the question, or an object with ``invoke`` or ``retrieve``, or their async forms."""
 DraftWriter = Callable[[str, str], Any]
 """Writes a draft from the question and the context: a text, or a message with one."""
 Options = PipelineOptions | Mapping[str, Any] | None
@@ -40,20 +43,16 @@ def query_with_critique(
     from question and context, our own drafter where it is None. A draft of fewer than ``draft_min_length`` characters
     is not critiqued, and nothing is drafted where nothing was found: ``not_critiqued`` says so. Raises InputError for
     a question or a retriever that is none, RetrievalFailed where the retriever fails, StepError where no draft could be
-    written.
+    written. For a retriever that is only async, the error names ``query_with_critique_async``.
     """
-    request = _Request(query, options, settings, roles)
-    found = search(retriever, query)
-    result = request.found(found)
-    if not request.drafts(found):
+    steps = _steps(query, retriever, options, settings, roles, draft)
+    found = None
+    try:
+        while True:
+            found = steps.send(found).now()
+    except StopIteration as done:
+        result: PipelineResult = done.value
         return result
-    result = request.drafted(result, request.draft(found) if draft is None else _written(draft, query, result.context))
-    if result.not_critiqued is not None:
-        return result
-    return request.critiqued(
-        result,
-        critique_draft(query, result.draft or "", found, request.options.critique_options, request.settings, roles),
-    )
 
 
 async def query_with_critique_async(
@@ -69,95 +68,131 @@ async def query_with_critique_async(
 
     What can't be runs on a thread of its own. Cancelling the task stops the critique.
     """
-    request = _Request(query, options, settings, roles)
-    found = await search_async(retriever, query, _in_thread)
-    result = request.found(found)
-    if not request.drafts(found):
+    steps = _steps(query, retriever, options, settings, roles, draft)
+    found = None
+    try:
+        while True:
+            found = await steps.send(found).later()
+    except StopIteration as done:
+        result: PipelineResult = done.value
         return result
-    if draft is None:
-        text = await _in_thread(lambda: request.draft(found))
-    elif inspect.iscoroutinefunction(draft):
-        text = _text(await _awaited(draft(query, result.context)))
-    else:
-        text = await _in_thread(lambda: _written(draft, query, result.context))
-    result = request.drafted(result, text)
-    if result.not_critiqued is not None:
+
+
+class _Asked(NamedTuple):
+    """What is asked next, and of whom: ``ask`` of who can only be waited for, ``ask_async`` of who can be awaited.
+
+    ``field`` names the argument that brought them; ``failure`` makes the error of whatever they raise.
+    """
+
+    field: str
+    ask: Callable[[], Any]
+    ask_async: Callable[[], Any] | None
+    failure: Callable[[str], MasisError] | None = None
+
+    def now(self) -> Any:
+        """Ask, and return the answer. Raises InputError where it has to be awaited."""
+        found = self._answer(self.ask)
+        if inspect.isawaitable(found):
+            if inspect.iscoroutine(found):
+                found.close()
+            cure = "Await query_with_critique_async, or give one that is not."
+            raise InputError("is async", cure=cure, field=self.field)
+        return found
+
+    async def later(self) -> Any:
+        """Ask, beside the event loop where it can't be awaited, and return the answer."""
+        if self.ask_async is not None:
+            found = self._answer(self.ask_async)
+        else:
+            found = await asyncio.wrap_future(start_in_thread(lambda: self._answer(self.ask), "pipeline"))
+        if inspect.isawaitable(found):
+            with self._reported():
+                found = await found
+        return found
+
+    def _answer(self, ask: Callable[[], Any]) -> Any:
+        with self._reported():
+            found = ask()
+            return list(found) if isinstance(found, Iterator) else found  # a generator may fail as well
+
+    @contextmanager
+    def _reported(self) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:
+            if self.failure is None or isinstance(error, MasisError):
+                raise
+            raise self.failure(f"{type(error).__name__}: {error}") from error
+
+
+def _steps(
+    query: str,
+    retriever: Retriever,
+    options: Options,
+    settings: Settings | None,
+    roles: Roles | None,
+    draft: DraftWriter | None,
+) -> Generator[_Asked, Any, PipelineResult]:
+    """Yield what is to be asked next, take the answer, and return the result; all is checked before anything is."""
+    if not isinstance(query, str) or not query.strip():
+        raise InputError("is empty", cure="Ask something.", field="query")
+    settings = settings or Settings()
+    chosen = options_of(PipelineOptions, options or {})
+    if roles is None:
+        check_models(settings)
+    found = documents((yield _search(retriever, query)))
+    context = "\n\n---\n\n".join(f"[{each.path or each.id}]\n{each.content}" for each in found)  # assembleContext
+    result = PipelineResult(context=context, search_results=found)
+    if not chosen.generate_answer:
         return result
-    critique = await critique_draft_async(
-        query, result.draft or "", found, request.options.critique_options, request.settings, roles
+    if not found:
+        return result.model_copy(update={"not_critiqued": NOTHING_FOUND})
+
+    def write() -> Any:
+        if draft is not None:
+            return draft(query, context)
+        return (roles or build_roles(settings)).drafter.draft(query, evidence(found))
+
+    awaited = write if inspect.iscoroutinefunction(draft) else None
+    text = _text(
+        (yield _Asked("draft", write, awaited, lambda why: StepError(f"The draft could not be written: {why}")))
     )
-    return request.critiqued(result, critique)
+    result = result.model_copy(update={"draft": text})
+    enabled = settings.draft_critique if chosen.enable_critique is None else chosen.enable_critique
+    if not enabled:
+        return result.model_copy(update={"not_critiqued": SWITCHED_OFF})
+    if len(text.strip()) < settings.draft_min_length:
+        why = f"The draft is shorter than {settings.draft_min_length} characters."
+        return result.model_copy(update={"not_critiqued": why})
+    critique = yield _Asked(
+        "draft",
+        lambda: critique_draft(query, text, found, chosen.critique_options, settings, roles),
+        lambda: critique_draft_async(query, text, found, chosen.critique_options, settings, roles),
+    )
+    return result.model_copy(update={"critique": critique, "draft": critique.revised_draft or text})
 
 
-class _Request:
-    """One question with its options; both are checked before anything is searched."""
+def _search(retriever: Retriever, query: str) -> _Asked:
+    """Return how a retriever is asked: it is known by its methods. Raises InputError for what can't be asked."""
 
-    def __init__(self, query: str, options: Options, settings: Settings | None, roles: Roles | None) -> None:
-        if not isinstance(query, str) or not query.strip():
-            raise InputError("is empty", cure="Ask something.", field="query")
-        self.query, self.roles = query, roles
-        self.settings = settings or Settings()
-        self.options = options_of(PipelineOptions, options or {})
-        if roles is None:
-            check_models(self.settings)
+    def method(*names: str) -> Callable[[str], Any] | None:
+        return next((own for name in names if callable(own := getattr(retriever, name, None))), None)
 
-    def found(self, documents: Sequence[SourceDocument]) -> PipelineResult:
-        """Return the result after the search."""
-        result = PipelineResult(context=context_of(documents), search_results=tuple(documents))
-        if self.options.generate_answer and not documents:
-            return result.model_copy(update={"not_critiqued": NOTHING_FOUND})
-        return result
-
-    def drafts(self, documents: Sequence[SourceDocument]) -> bool:
-        """Return whether a draft is to be written."""
-        return bool(self.options.generate_answer and documents)
-
-    def draft(self, documents: Sequence[SourceDocument]) -> str:
-        """Return our own drafter's answer."""
-        drafter = (self.roles or build_roles(self.settings)).drafter
-        return drafter.draft(self.query, evidence(documents)).answer
-
-    def drafted(self, result: PipelineResult, draft: str) -> PipelineResult:
-        """Return the result with the draft; ``not_critiqued`` says why it will not be critiqued."""
-        enabled = self.options.enable_critique
-        why = None
-        if not (self.settings.draft_critique if enabled is None else enabled):
-            why = SWITCHED_OFF
-        elif len(draft.strip()) < self.settings.draft_min_length:
-            why = f"The draft is shorter than {self.settings.draft_min_length} characters."
-        return result.model_copy(update={"draft": draft, "not_critiqued": why})
-
-    def critiqued(self, result: PipelineResult, critique: CritiqueResult) -> PipelineResult:
-        """Return the result with the critique, and its revision in place of the draft where there is one."""
-        return result.model_copy(update={"critique": critique, "draft": critique.revised_draft or result.draft})
-
-
-def context_of(documents: Sequence[SourceDocument]) -> str:
-    """Return the documents as one text, each under its path or id (assembleContext)."""
-    return "\n\n---\n\n".join(f"[{each.path or each.id}]\n{each.content}" for each in documents)
-
-
-def _written(draft: DraftWriter, query: str, context: str) -> str:
-    try:
-        made = draft(query, context)
-    except MasisError:
-        raise
-    except Exception as error:
-        raise StepError(f"The draft could not be written: {type(error).__name__}: {error}") from error
-    if inspect.isawaitable(made):
-        if inspect.iscoroutine(made):
-            made.close()
-        raise InputError("is async", cure="Await query_with_critique_async, or give one that is not.", field="draft")
-    return _text(made)
-
-
-async def _awaited(made: Any) -> Any:
-    try:
-        return await made
-    except MasisError:
-        raise
-    except Exception as error:
-        raise StepError(f"The draft could not be written: {type(error).__name__}: {error}") from error
+    itself = retriever if callable(retriever) else None
+    ask = method("invoke", "retrieve") or itself
+    ask_async = method("ainvoke", "aretrieve") or (itself if inspect.iscoroutinefunction(retriever) else None)
+    if ask is None and ask_async is None:
+        raise InputError(
+            f"{type(retriever).__name__} can't be asked",
+            cure="Give a function of the question, or an object with 'invoke' (LangChain) or 'retrieve' (LlamaIndex).",
+            field="retriever",
+        )
+    return _Asked(
+        "retriever",
+        lambda: (ask or ask_async)(query),  # type: ignore[misc]
+        (lambda: ask_async(query)) if ask_async is not None else None,
+        lambda why: RetrievalFailed(f"The retriever failed: {why}"),
+    )
 
 
 def _text(made: Any) -> str:
@@ -170,7 +205,3 @@ def _text(made: Any) -> str:
         if isinstance(own := getattr(made, name, None), str):
             return own
     raise InputError(f"gave {type(made).__name__}, not a text", cure="Return the draft as a text.", field="draft")
-
-
-async def _in_thread(work: Callable[[], Any]) -> Any:
-    return await asyncio.wrap_future(start_in_thread(work, "pipeline"))

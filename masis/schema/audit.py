@@ -10,7 +10,7 @@ from typing import Literal
 
 from masis.schema.base import Record, Share, Unscored
 from masis.schema.calls import ModelCall
-from masis.schema.case import ClaimVerdict, Evidence, Severity
+from masis.schema.case import ClaimVerdict, Severity
 from masis.schema.display import OneLine
 from masis.schema.wording import counted, shortened
 
@@ -425,38 +425,3 @@ class Draft(Record):
     reasoning_steps: tuple[str, ...] = ()
     judged_by: JudgedBy
     calls: tuple[ModelCall, ...] = ()
-
-
-__all__ = [
-    "Change",
-    "ChangeKind",
-    "Citation",
-    "CitationAudit",
-    "Claim",
-    "ClaimCheck",
-    "ClaimReport",
-    "ClaimVerdict",
-    "Contradiction",
-    "Critique",
-    "Draft",
-    "Escalation",
-    "Evaluation",
-    "Evidence",
-    "FiredRule",
-    "Issue",
-    "IssueSource",
-    "IssueType",
-    "JudgedBy",
-    "Measurement",
-    "MissingPoint",
-    "Quote",
-    "QuoteCheck",
-    "ReferenceCheck",
-    "ReferenceFinding",
-    "ResolvedBy",
-    "Revision",
-    "Score",
-    "Sentence",
-    "SentenceStatus",
-    "Severity",
-]

@@ -3,27 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Any
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from masis.errors import InputError, StepError
 from masis.schema.explain import explain
 
+Row = TypeVar("Row")
 Share = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
 """A number from 0 to 1."""
 
 
 def utc_now() -> str:
     """The time as kept in records: ISO 8601, UTC, milliseconds."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return _as_kept(datetime.now(UTC))
+
+
+def later(at: str, wait: timedelta) -> str:
+    """The time so long after another one, both as kept in records."""
+    return _as_kept(datetime.fromisoformat(at) + wait)
+
+
+def _as_kept(time: datetime) -> str:
+    return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 class Record(BaseModel):
     """A frozen record that knows all its fields."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Page(Record, Generic[Row]):
+    """One page of a list, and how many rows there are in all; where there are ``more``, that was counted."""
+
+    rows: tuple[Row, ...]
+    total: int
+    more: bool = False
 
 
 class OpenRecord(BaseModel):
@@ -55,7 +73,7 @@ class InputRecord(OpenRecord):
                 super().__init__(**data)
                 self._verify()
             except ValidationError as error:
-                raise InvalidRecord.of(explain(error, data)) from None
+                raise InvalidRecord.of(explain(error)) from None
             except InputError as error:
                 raise InvalidRecord.of(error) from None
 

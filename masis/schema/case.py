@@ -92,7 +92,7 @@ def _chunk(given: Any, number: int, field: str) -> Evidence:
     except (ValidationError, TypeError) as error:
         if isinstance(error, TypeError):  # a key that is no text
             raise InputError("is no chunk of evidence", cure=_A_CHUNK, field=f"{field}[{number - 1}]") from error
-        found = explain(error, data)
+        found = explain(error)
         place = f"{field}[{number - 1}]{f'.{found.field}' if found.field else ''}"
         raise InputError(found.problem, cure=found.cure, field=place) from None
 
@@ -320,7 +320,7 @@ def _read(record: Mapping[str, Any], names: FieldMap | None) -> Case:
     try:
         case = Case.model_validate(data)
     except ValidationError as error:
-        raise explain(error, data) from None
+        raise explain(error) from None
     case._verify()
     return case
 

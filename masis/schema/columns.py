@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice, pairwise
+from operator import attrgetter
 from typing import Any, Literal, NamedTuple
 
 from masis.schema.explain import name_elsewhere
@@ -226,14 +227,14 @@ def likely_columns(
         fits = [name for name, column in by_name.items() if column in left and _could_be(field, column)]
         name = name_elsewhere(field, fits)
         take(field, by_name[name] if name is not None else None)
-    take("query", min(_of_form(left, "question"), key=_length, default=None))
-    take("answer", max(_of_form(left, "cited"), key=_length, default=None))
+    take("query", min(_of_form(left, "question"), key=attrgetter("length"), default=None))
+    take("answer", max(_of_form(left, "cited"), key=attrgetter("length"), default=None))
     lists = [column for column in left if column.kind in ("texts", "objects") and " " in column.sample.strip()]
-    take("evidence", max(lists or _of_form(left, "numbered"), key=_length, default=None))
-    take("evidence", max(_of_form(left, "cited", "sentence"), key=_length, default=None))
+    take("evidence", max(lists or _of_form(left, "numbered"), key=attrgetter("length"), default=None))
+    take("evidence", max(_of_form(left, "cited", "sentence"), key=attrgetter("length"), default=None))
     texts = [column for column in left if column.kind == "text" and " " in column.sample.strip()]
-    take("query", min(texts, key=_length, default=None))
-    take("answer", max(_of_form(left, "sentence"), key=_length, default=None))
+    take("query", min(texts, key=attrgetter("length"), default=None))
+    take("answer", max(_of_form(left, "sentence"), key=attrgetter("length"), default=None))
     for field in asked:  # a known name that holds nothing in this row says where other rows have it
         empty = [name for name, column in by_name.items() if column in left and not column.length]
         name = name_elsewhere(field, empty) if chosen and field in ("query", "answer", "evidence") else None
@@ -253,10 +254,6 @@ def evidence_columns(chosen: Mapping[str, Column], columns: Iterable[Column]) ->
     others = [each for field, each in chosen.items() if field != "evidence"]
     free = (each for each in columns if each.kind == "text" and each not in others)
     return [each for each in free if _NUMBER_AT_END.sub("", each.shown) == stem]
-
-
-def _length(column: Column) -> int:
-    return column.length
 
 
 def _of_form(columns: Iterable[Column], *forms: str) -> list[Column]:

@@ -83,10 +83,10 @@ def join(path: str, key: str) -> str:
     return f"{path}.{shown}" if path else shown
 
 
-def explain(error: ValidationError, data: Mapping[str, Any]) -> InputError:
+def explain(error: ValidationError) -> InputError:
     """Return the first thing wrong with a case, saying how many more there are."""
     details = error.errors(include_url=False)
-    first = _explain_one(details[0], data)
+    first = _explain_one(details[0])
     more = len(details) - 1
     if not more:
         return first
@@ -95,9 +95,9 @@ def explain(error: ValidationError, data: Mapping[str, Any]) -> InputError:
     return InputError(first.problem, cure=first.cure + also, field=first.field)
 
 
-def explain_all(error: ValidationError, data: Mapping[str, Any]) -> list[InputError]:
+def explain_all(error: ValidationError) -> list[InputError]:
     """Return everything that is wrong with a case, each as an error of its own."""
-    return [_explain_one(detail, data) for detail in error.errors(include_url=False)]
+    return [_explain_one(detail) for detail in error.errors(include_url=False)]
 
 
 def path_of(location: Iterable[int | str]) -> str:
@@ -123,53 +123,41 @@ def name_elsewhere(field: str, keys: Iterable[str]) -> str | None:
     return by_form[near[0]] if near else None
 
 
-def _explain_one(detail: ErrorDetails, data: Mapping[str, Any]) -> InputError:
-    field = path_of(detail["loc"])
-    got = kind_of(detail["input"])
-    context = detail.get("ctx", {})
+def _explain_one(detail: ErrorDetails) -> InputError:
+    field, got, context = path_of(detail["loc"]), kind_of(detail["input"]), detail.get("ctx", {})
     match detail["type"]:
         case "missing":
             return _missing(field, detail["input"])
         case "string_type":
-            return InputError(f"is {got}, must be text", cure=_cure_for_text(got), field=field)
+            problem, cure = f"is {got}, must be text", _cure_for_text(got)
         case "string_too_short":
-            return InputError("is empty", cure=_CURES_FOR_MISSING.get(field, "Fill it in."), field=field)
+            problem, cure = "is empty", _CURES_FOR_MISSING.get(field, "Fill it in.")
         case "string_too_long":
-            longest = context["max_length"]
-            return InputError(f"is longer than {longest} characters", cure="Shorten it.", field=field)
+            problem, cure = f"is longer than {context['max_length']} characters", "Shorten it."
         case "too_short":
-            return InputError("holds nothing", cure=_CURES_FOR_MISSING.get(field, "Fill it in."), field=field)
+            problem, cure = "holds nothing", _CURES_FOR_MISSING.get(field, "Fill it in.")
         case "tuple_type" | "list_type":
-            return InputError(f"is {got}, must be a list", cure=_cure_for_list(field), field=field)
+            problem = f"is {got}, must be a list"
+            cure = _EVIDENCE_SHAPE if field == "evidence" else "Put it in square brackets: [ ... ]."
         case "dict_type" | "model_type" | "model_attributes_type":
-            return InputError(f"is {got}, must be an object", cure=_cure_for_object(field), field=field)
+            problem = f"is {got}, must be an object"
+            cure = _EVIDENCE_SHAPE if field.startswith("evidence[") else 'Write it as {"key": ...}.'
         case "literal_error":
-            return InputError(
-                f"is {_shown(detail['input'])}, which is none of the words allowed",
-                cure=f"Use one of {context['expected']}.",
-                field=field,
-            )
+            problem = f"is {_shown(detail['input'])}, which is none of the words allowed"
+            cure = f"Use one of {context['expected']}."
         case "null_byte":
-            return InputError(
-                f"holds a null byte at character {context['at'] + 1}",
-                cure="Remove it: no text holds one.",
-                field=context["path"],
-            )
+            problem, cure = f"holds a null byte at character {context['at'] + 1}", "Remove it: no text holds one."
+            field = context["path"]
         case "surrogate":
-            return InputError(
-                r"holds half of a surrogate pair, such as \ud83d alone, which is no character",
-                cure="Write both halves, or the character itself.",
-                field=context["path"],
-            )
+            problem = r"holds half of a surrogate pair, such as \ud83d alone, which is no character"
+            cure, field = "Write both halves, or the character itself.", context["path"]
         case "repeated_evidence_id":
-            return InputError(
-                f"repeats the id {context['id']} of evidence[{context['first']}]",
-                cure="Give each chunk an id of its own.",
-                field=f"evidence[{context['second']}].id",
-            )
+            problem = f"repeats the id {context['id']} of evidence[{context['first']}]"
+            cure, field = "Give each chunk an id of its own.", f"evidence[{context['second']}].id"
         case _:
             message = detail["msg"].removeprefix("Value error, ").removeprefix("Input ")
-            return InputError(f"is {_shown(detail['input'])}: {message}", cure="Correct it.", field=field or None)
+            problem, cure = f"is {_shown(detail['input'])}: {message}", "Correct it."
+    return InputError(problem, cure=cure, field=field or None)
 
 
 def _plain_form(key: str) -> str:
@@ -201,14 +189,6 @@ def _cure_for_text(got: str) -> str:
     if got == "null":
         return "Write the text, or leave the field out where it may be absent."
     return "Put it in quotes." if got in ("a number", "true", "false") else "Join its parts to one text."
-
-
-def _cure_for_list(field: str) -> str:
-    return _EVIDENCE_SHAPE if field == "evidence" else "Put it in square brackets: [ ... ]."
-
-
-def _cure_for_object(field: str) -> str:
-    return _EVIDENCE_SHAPE if field.startswith("evidence[") else 'Write it as {"key": ...}.'
 
 
 def _shown(value: Any) -> str:

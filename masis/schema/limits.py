@@ -64,12 +64,12 @@ def too_much(name: str, found: str, field: str | None = None) -> InputError:
     return InputError(problem, cure="Send less of it.", field=field, limit=name)
 
 
-def check_nesting(value: object, field: str | None = None) -> None:
+def check_nesting(value: object) -> None:
     """Raise InputError where lists and objects are nested too deeply."""
     level, inner = 0, [value]
     while inner:
         level += 1
         if level > LEVELS + 1:
-            raise too_much("nesting_levels", f"is nested more than {LEVELS} levels deep", field)
+            raise too_much("nesting_levels", f"is nested more than {LEVELS} levels deep")
         containers = [each for each in inner if isinstance(each, dict | list | tuple)]
         inner = [item for each in containers for item in (each.values() if isinstance(each, dict) else each)]

@@ -41,13 +41,6 @@ class Execution(Record):
     rubric: str
 
 
-class ExecutionPage(Record):
-    """One page of the log of executions, newest first, and how many there are in all."""
-
-    rows: tuple[Execution, ...]
-    total: int
-
-
 class RetentionRule(Record):
     """What is removed: everything that ended before ``cutoff``, but for what is retained by default.
 
@@ -90,7 +83,16 @@ class Removal(Record):
     parts: Parts
 
 
-class Purge(Record):
+class Amount(Record):
+    """How much content goes, or went: how many runs and screenings, bytes inside the file, and parts."""
+
+    runs: int = 0
+    screenings: int = 0
+    bytes: int = 0
+    parts: Parts = Parts()
+
+
+class Purge(Amount):
     """One purge: when, by whom, by which rule, and how much went. ``seq`` counts from 1."""
 
     seq: int
@@ -99,17 +101,10 @@ class Purge(Record):
     how: Trigger
     rule: RetentionRule
     app: str
-    runs: int = 0
-    screenings: int = 0
-    bytes: int = 0
-    parts: Parts = Parts()
 
 
 class Candidate(Record):
-    """Something that is old enough; ``kept_for`` says why it is kept all the same, None where it goes.
-
-    ``waits``: it is what a person has yet to decide on.
-    """
+    """Something that is old enough to go; ``waits``: it is what a person has yet to decide on."""
 
     kind: PurgedKind
     id: str
@@ -118,15 +113,11 @@ class Candidate(Record):
     ended_at: str
     bytes: int
     parts: Parts
-    kept_for: KeptFor | None = None
     waits: bool = False
 
 
-class PurgePlan(Record):
-    """What a purge would do now: what goes and what is old enough and kept, each with its figures.
-
-    ``bytes`` counts what would be freed inside the file, ``file_bytes`` the file as it is.
-    """
+class PurgePlan(Amount):
+    """What a purge would do now: what goes and what is old enough and kept; ``file_bytes`` is the file as it is."""
 
     rule: RetentionRule
     goes: tuple[Candidate, ...]
@@ -136,30 +127,9 @@ class PurgePlan(Record):
     file_bytes: int
 
     @property
-    def runs(self) -> int:
-        """How many runs go."""
-        return sum(each.kind == "run" for each in self.goes)
-
-    @property
-    def screenings(self) -> int:
-        """How many screenings go."""
-        return sum(each.kind == "screening" for each in self.goes)
-
-    @property
     def waiting(self) -> int:
-        """How many of them wait for a person."""
+        """How many of the runs that go wait for a person."""
         return sum(each.waits for each in self.goes)
-
-    @property
-    def bytes(self) -> int:
-        """How many bytes of content go."""
-        return sum(each.bytes for each in self.goes)
-
-    @property
-    def parts(self) -> Parts:
-        """How much goes, part by part."""
-        names = Parts.model_fields
-        return Parts(**{name: sum(getattr(each.parts, name) for each in self.goes) for name in names})
 
 
 class Shrunk(Record):

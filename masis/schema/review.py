@@ -176,12 +176,12 @@ class Decision(Record):
         return self
 
 
-class LogEntry(OneLine, Record):
-    """One entry of the decision log.
+class ChainedEntry(Record):
+    """The place of an entry in a log.
 
     ``digest`` = SHA-256 over the sequence number, the time, the payload's digest and the digest before, so that a
-    payload can be redacted (``decision`` is then None) and the chain still verifies. ``seq`` is 0, and ``previous`` and
-    ``digest`` are empty, for who may not know whether others wrote before.
+    payload can be redacted and the chain still verifies. ``seq`` is 0, and ``previous`` and ``digest`` are empty, for
+    who may not know whether others wrote before.
     """
 
     seq: int
@@ -190,6 +190,11 @@ class LogEntry(OneLine, Record):
     payload_digest: str
     previous: str
     digest: str
+
+
+class LogEntry(OneLine, ChainedEntry):
+    """One entry of the decision log; ``decision`` is None where it was redacted."""
+
     decision: Decision | None
 
     def __repr__(self) -> str:

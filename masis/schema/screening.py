@@ -15,6 +15,7 @@ from masis.schema.base import InputRecord, Record, Share, Unscored
 from masis.schema.calls import Usage
 from masis.schema.case import ScreeningOutcome
 from masis.schema.display import Displayed
+from masis.schema.review import ChainedEntry
 from masis.schema.storable import refuse_unstorable
 
 StudyType = Literal[
@@ -564,13 +565,7 @@ class ScreeningDecision(Record):
         return self.override.field if self.override else None
 
 
-class ScreeningEntry(Record):
-    """One entry of the screening log. ``decision`` is None where it was redacted; digests as in the decision log."""
+class ScreeningEntry(ChainedEntry):
+    """One entry of the screening log; ``decision`` is None where it was redacted."""
 
-    seq: int
-    id: str
-    at: str
-    payload_digest: str
-    previous: str
-    digest: str
     decision: ScreeningDecision | None

@@ -64,14 +64,16 @@ class QueuePolicy(TeamRecord):
 
     def for_case(self, case_id: str) -> CasePolicy | None:
         """Return the policy of one case; None where one person decides it."""
-        if self.reviewers == 1 or not self._drawn(case_id):
+        digest = hashlib.sha256(f"{self.seed}\n{case_id}".encode()).digest()
+        if self.reviewers == 1 or int.from_bytes(digest[:8]) >= self.share * 2**64:
             return None
         agree = {"first": 1, "agree": self.agree, "adjudicated": self.reviewers}[self.rule]
         return CasePolicy(version=max(1, self.version), reviewers=self.reviewers, rule=self.rule, agree=agree)
 
-    def _drawn(self, case_id: str) -> bool:
-        digest = hashlib.sha256(f"{self.seed}\n{case_id}".encode()).digest()
-        return int.from_bytes(digest[:8]) < self.share * 2**64
+    def wanted(self, case_id: str) -> int:
+        """Return how many people decide a case."""
+        policy = self.for_case(case_id)
+        return policy.reviewers if policy else 1
 
 
 class RubricScore(Record):

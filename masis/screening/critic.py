@@ -16,7 +16,6 @@ from masis.errors import InputError, SettingsError
 from masis.llm import registry
 from masis.observers.observation import ScreeningStart, run_to_completion
 from masis.schema.screening import Abstract, Grade, Ruling, Screening, ScreeningEvent, Thresholds
-from masis.screening.grading import designs
 from masis.screening.grading.ensemble import Ensemble
 from masis.screening.grading.grader import Grader
 from masis.screening.grading.model_grader import ModelGrader
@@ -53,20 +52,13 @@ def grader_for(settings: Settings, control: RunControl | None = None) -> Grader:
     and MissingExtra for an SDK that is not here.
     """
     control = control or RunControl(RunBudget(call_s=settings.call_deadline_s))
-    graders = tuple(_grader(name, settings, control) for name in grader_names(settings))
+    graders = tuple(
+        offline_grader()
+        if name == OFFLINE
+        else ModelGrader(registry.asker(registry.resolve(name, ROLE, settings), ROLE, control, settings))
+        for name in grader_names(settings)
+    )
     return graders[0] if len(graders) == 1 else Ensemble(graders)
-
-
-def study_type_weights(settings: Settings) -> str | None:
-    """Return the version of the weights that recognise study types; None where no grader uses them."""
-    return designs.version() if OFFLINE in grader_names(settings) else None
-
-
-def _grader(name: str, settings: Settings, control: RunControl) -> Grader:
-    if name == OFFLINE:
-        return offline_grader()
-    asker = registry.asker(registry.resolve(name, ROLE, settings), ROLE, control, settings)
-    return ModelGrader(asker)
 
 
 def evaluate(
@@ -80,19 +72,9 @@ def evaluate(
 ) -> tuple[tuple[Grade, ...], Ruling]:
     """Grade what one retrieval brought, and rule on it together with what was found before.
 
-    This is the node of a retrieval graph: it has no state, so calls may run in parallel.
-
-    Args:
-        question: The question the evidence is to answer.
-        abstracts: What the retrieval brought.
-        iteration: The round, from 0; it sets the required average.
-        grader: Grades the abstracts that have no grade yet.
-        thresholds: The required averages and consensus shares, 0 to 1.
-        previous: Grades from earlier rounds by abstract id; they vote too, and are not graded again.
-
-    Returns:
-        A grade for each abstract, in the same order, and the ruling.
-
+    This is the node of a retrieval graph: it has no state, so calls may run in parallel. ``iteration`` is the round,
+    from 0, which sets the required average; ``previous`` are grades from earlier rounds by abstract id, which vote too
+    and are not graded again. Returns a grade for each abstract, in the same order, and the ruling.
     """
     previous = previous or {}
     new = [abstract for abstract in with_notices(abstracts) if abstract.id not in previous]
@@ -173,7 +155,6 @@ def _whole(
         grader_for(settings, control),
         settings,
         screening_id=new_screening_id(),
-        study_types_version=study_type_weights(settings),
         limit=max(1, len(given)),
         given_whole=True,
         cancelled=cancelled,
@@ -184,31 +165,32 @@ def _distinct(abstracts: Iterable[Abstract | Mapping[str, Any]]) -> tuple[Abstra
     """Return the abstracts; the same one twice is one, another one under the same id an error."""
     previous: dict[str, Abstract] = {}
     for number, each in enumerate(abstracts):
-        abstract = _abstract(each, f"abstracts[{number}]")
+        place = f"abstracts[{number}]"
+        try:
+            abstract = _abstract(each)
+        except InputError as error:
+            field = ".".join(filter(None, [place, error.field]))
+            raise InputError(error.problem, cure=error.cure, field=field) from error
         if previous.setdefault(abstract.id, abstract) != abstract:
             raise InputError(
                 f"the id {abstract.id!r} is used by another abstract too",
                 cure="Give each abstract an id of its own.",
-                field=f"abstracts[{number}].id",
+                field=f"{place}.id",
             )
     return tuple(previous.values())
 
 
-def _abstract(given: Abstract | Mapping[str, Any], place: str) -> Abstract:
+def _abstract(given: Abstract | Mapping[str, Any]) -> Abstract:
     """Return the abstract; a mapping may call its text ``abstract``, and need not have an id."""
     if isinstance(given, Abstract):
         return given
     if not isinstance(given, Mapping):
         cure = 'Give a list of {"id": "1", "title": "...", "text": "..."}.'
-        raise InputError(f"is no abstract but {type(given).__name__}", cure=cure, field=place)
+        raise InputError(f"is no abstract but {type(given).__name__}", cure=cure)
     fields = dict(given)
-    if "text" not in fields and "abstract" in fields:
-        fields["text"] = fields.pop("abstract")
-    try:
-        if not fields.get("id"):
-            known = {name: str(fields.get(name) or "") for name in ("title", "text", "doi", "pmid")}
-            fields["id"] = abstract_of(**known).id  # type: ignore[arg-type]  # of the names above
-        return validate_abstract(fields)
-    except InputError as error:
-        field = ".".join(filter(None, [place, error.field]))
-        raise InputError(error.problem, cure=error.cure, field=field) from error
+    if "text" not in fields:
+        fields["text"] = fields.pop("abstract", "")
+    if not fields.get("id"):
+        known = {name: str(fields.get(name) or "") for name in ("title", "text", "doi", "pmid")}
+        fields["id"] = abstract_of(**known).id  # type: ignore[arg-type]  # of the names above
+    return validate_abstract(fields)

@@ -7,26 +7,8 @@ What changes something takes an ``Actor``. The values that go in and out are in 
 from masis.schema.actor import ANONYMOUS, Actor
 from masis.services.access import OPEN, SIGN_IN_REQUIRED, Access
 from masis.services.audits import POLICY
-from masis.services.cases import CaseView, Overview
-from masis.services.demo import demo_case_files, demo_cases, recorded_settings
+from masis.services.cases import CaseView
+from masis.services.demo_database import demo_case_files, demo_cases, recorded_settings
 from masis.services.health import HealthItem, HealthReport
 from masis.services.workbench import Workbench
 from masis.version import app_root
-
-__all__ = [
-    "ANONYMOUS",
-    "OPEN",
-    "POLICY",
-    "SIGN_IN_REQUIRED",
-    "Access",
-    "Actor",
-    "CaseView",
-    "HealthItem",
-    "HealthReport",
-    "Overview",
-    "Workbench",
-    "app_root",
-    "demo_case_files",
-    "demo_cases",
-    "recorded_settings",
-]

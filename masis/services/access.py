@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple
 
 from masis.errors import NotAllowed
 from masis.schema.actor import PERMISSIONS, Actor, Permission
+from masis.store import Store
 
 _DOING: dict[Permission, str] = {
     "read": "read",
@@ -52,12 +53,19 @@ OPEN = Access(sign_in=False)
 SIGN_IN_REQUIRED = Access(sign_in=True)
 
 
+class Service:
+    """The use cases of one subject on one database; ``access`` says who may do what."""
+
+    def __init__(self, store: Store, access: Access = OPEN) -> None:
+        self._store, self._access = store, access
+
+
 Takes = Permission | Literal["nothing", "token", "file"]
 """What an act takes: a permission, nothing at all, the token of a program, or the database file itself."""
 
 
 class Act(NamedTuple):
-    """Something that can be done, what it takes, and everywhere it is done.
+    """Something that can be done, what it takes, and everywhere it is done, with commas between.
 
     ``where`` names use cases (``reviews.submit``), pages (``page queue``), addresses of the workbench (``GET
     /healthz``, ``address upload`` where they are Streamlit's) and of ingestion (``ingest POST /v1/cases``), tools of
@@ -66,150 +74,121 @@ class Act(NamedTuple):
 
     words: str
     takes: Takes
-    where: tuple[str, ...]
+    where: str
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """Everywhere it is done, each by its name."""
+        return tuple(self.where.split(", ")) if self.where else ()
 
 
 ACTS: tuple[Act, ...] = (
     Act(
         "sign in; ask whether the server is in order",
         "nothing",
-        ("GET /sign-in", "POST /sign-in", "GET /healthz", "GET /health.json", "address liveness"),
+        "GET /sign-in, POST /sign-in, GET /healthz, GET /health.json, address liveness",
     ),
     Act(
         "open every page, its figures and the report of a case, as the queue's policy shows them",
         "read",
-        (
-            *(
-                "page overview",
-                "page queue",
-                "page review",
-                "page new",
-                "page import",
-                "page screening",
-                "page compare",
-            ),
-            *("page decisions", "page team", "page metrics", "page trust", "page settings", "page health"),
-            *("page datasets", "page retention"),
-            *("address media", "address static", "address configuration", "address websocket"),
-            *("drafts.get", "cases.open_for", "cases.find_for", "cases.facets_for", "cases.blinded"),
-            *("cases.hides_machine_from", "cases.hides_figures_from"),
-            *("team.work", "team.next_open", "team.open_to", "team.count_open", "team.why_empty", "team.comments"),
-            *("team.machine_hidden", "team.leases", "team.hides_counts_from", "team.adjudications"),
-            "team.to_adjudicate",
-            *("trust.compare", "trust.parts", "trust.together", "trust.decisions_by", "trust.counts_in_words"),
-            *("trust.people", "trust.missed", "trust.yields", "trust.reviewers", "trust.drawable"),
-        ),
+        "page overview, page queue, page review, page new, page import, page screening, page compare, page decisions, "
+        "page team, page metrics, page trust, page settings, page health, page datasets, page retention, address "
+        "media, address static, address configuration, address websocket, drafts.get, cases.open_for, cases.find_for, "
+        "cases.facets_for, cases.blinded, cases.hides_machine_from, cases.hides_figures_from, team.work, "
+        "team.next_open, team.open_to, team.count_open, team.why_empty, team.comments, team.machine_hidden, "
+        "team.leases, team.hides_counts_from, team.adjudications, team.to_adjudicate, trust.compare, trust.parts, "
+        "trust.together, trust.decisions_by, trust.counts_in_words, trust.people, trust.missed, trust.yields, "
+        "trust.reviewers, trust.drawable",
     ),
-    Act("type a decision and come back to it", "decide", ("drafts.save", "drafts.clear", "drafts.adopt")),
+    Act("type a decision and come back to it", "decide", "drafts.save, drafts.clear, drafts.adopt"),
     Act(
         "take cases, decide them, and undo their own decisions and auto-acceptances",
         "decide",
-        ("team.claim", "team.claim_next", "team.release", "team.skip", "reviews.submit"),
+        "team.claim, team.claim_next, team.release, team.skip, reviews.submit",
     ),
     Act(
         "comment, tag, assign cases to themselves, save views of the queue",
         "decide",
-        ("team.comment", "team.tag", "team.untag", "team.save_view", "team.remove_view"),
+        "team.comment, team.tag, team.untag, team.save_view, team.remove_view",
     ),
     Act(
         "correct grades of a screening, agree with them, take labels from other tools",
         "decide",
-        ("screenings.override", "screenings.agree", "screenings.take_labels"),
+        "screenings.override, screenings.agree, screenings.take_labels",
     ),
     Act(
         "upload and import cases and abstracts, add evidence to a case",
         "audit",
-        (
-            *("address upload", "address removal of an upload"),
-            *("cases.add", "cases.add_one", "cases.add_demo", "imports.formats_of", "imports.look", "imports.add_file"),
-            *("lake.bring_in", "corpora.add", "corpora.add_demo", "corpora.keep_records", "versions.fill_evidence"),
-        ),
+        "address upload, address removal of an upload, cases.add, cases.add_one, imports.formats_of, "
+        "imports.look, imports.add_file, lake.bring_in, corpora.add, corpora.add_demo, corpora.keep_records, "
+        "versions.fill_evidence",
     ),
     Act(
         "start and stop audits, forget cached replies, test models",
         "audit",
-        (
-            *("audits.audit", "audits.cancel", "audits.store_run", "audits.forget_replies"),
-            *("jobs.audit", "jobs.resume_audit", "jobs.audit_all_new", "jobs.cancel_batch", "jobs.cancel"),
-        ),
+        "audits.audit, audits.cancel, audits.store_run, audits.forget_replies, jobs.audit, jobs.resume_audit, "
+        "jobs.audit_all_new, jobs.cancel_batch, jobs.cancel",
     ),
     Act(
         "start, extend and stop screenings, and hand their evidence over to a case",
         "audit",
-        (
-            *("screenings.screen", "screenings.store_screening", "screenings.cancel", "screenings.hand_over"),
-            *("screenings.begin_further", "screenings.search_further", "jobs.screen", "jobs.screen_again"),
-            *("jobs.resume_screening", "jobs.search_further"),
-        ),
+        "screenings.screen, screenings.store_screening, screenings.cancel, screenings.hand_over, "
+        "screenings.begin_further, screenings.search_further, jobs.screen, jobs.screen_again, jobs.resume_screening, "
+        "jobs.search_further",
     ),
     Act(
         "export decided cases, the log, screenings, data sets and backups",
         "export",
-        (
-            *("exports.write", "exports.write_file", "exports.write_log_csv", "screenings.export", "backups.make"),
-            *("datasets.freeze", "datasets.write", "datasets.zipped"),
-        ),
+        "exports.write, exports.write_file, exports.write_log_csv, screenings.export, backups.make, datasets.freeze, "
+        "datasets.write, datasets.zipped",
     ),
     Act(
         "adjudicate, undo what others decided, assign cases to others",
         "oversee",
-        ("reviews.adjudicate", "reviews.undo", "team.assign", "team.unassign"),
+        "reviews.adjudicate, reviews.undo, team.assign, team.unassign",
     ),
-    Act("set policy, rubric and label types", "oversee", ("team.set",)),
+    Act("set policy, rubric and label types", "oversee", "team.set"),
     Act(
         "reassess, fit the score, draw, apply and end a guarantee, reset what a screening remembers",
         "oversee",
-        (
-            *("reassessment.run", "trust.fit", "trust.draw", "trust.apply", "trust.end"),
-            "screenings.reset_memory",
-        ),
+        "reassessment.run, trust.fit, trust.draw, trust.apply, trust.end, screenings.reset_memory",
     ),
-    Act("remove abstracts and dataset versions", "oversee", ("corpora.remove", "datasets.remove")),
+    Act("remove abstracts and dataset versions", "oversee", "corpora.remove, datasets.remove"),
     Act(
         "see the length of the log and leases of all, names and figures over all cases under a blind policy",
         "oversee",
-        (),
+        "",
     ),
-    Act("redact a case or an entry", "redact", ("reviews.redact_case", "reviews.redact_entry")),
-    Act("remove what retention no longer stores", "purge", ("retention.purge",)),
-    Act("change settings, download models, sign the log", "configure", ("use_settings", "reviews.sign")),
+    Act("redact a case or an entry", "redact", "reviews.redact_case, reviews.redact_entry"),
+    Act("remove what retention no longer stores", "purge", "retention.purge"),
+    Act("change settings, download models, sign the log", "configure", "use_settings, reviews.sign"),
     Act(
         "ask whether ingestion runs, and for its description",
         "nothing",
-        ("ingest GET /healthz", "ingest GET /v1/openapi.json"),
+        "ingest GET /healthz, ingest GET /v1/openapi.json",
     ),
     Act(
         "send cases and ask what became of one's own",
         "token",
-        (
-            "ingest POST /v1/cases",
-            "ingest POST /v1/traces",
-            "ingest GET /v1/cases/{id:path}",
-            "ingest GET /v1/batches/{id}",
-        ),
+        "ingest POST /v1/cases, ingest POST /v1/traces, ingest GET /v1/cases/{id:path}, ingest GET /v1/batches/{id}",
     ),
     Act(
         "read cases, audits and the queue as an agent; audit, but never decide",
         "token",
-        (
-            *("tool critique_answer", "tool audit_citations", "tool verify_claims", "tool run_audit", "tool get_run"),
-            *("tool get_case", "tool list_queue", "tool search_evidence"),
-        ),
+        "tool critique_answer, tool audit_citations, tool verify_claims, tool run_audit, tool get_run, tool get_case, "
+        "tool list_queue, tool search_evidence",
     ),
     Act(
         "decide under a name, and see what that reviewer may see",
         "file",
-        ("masis queue", "masis show", "masis decide", "masis label", "masis undo", "masis log"),
+        "masis queue, masis show, masis decide, masis label, masis undo, masis log",
     ),
     Act(
         "everything else that a command does",
         "file",
-        (
-            *("masis demo", "masis serve", "masis config", "masis completion", "masis audit", "masis bench"),
-            *("masis optimize", "masis models", "masis report", "masis metrics", "masis trust", "masis import"),
-            *("masis export", "masis dataset", "masis screen", "masis screening", "masis ingest", "masis mcp"),
-            *("masis person", "masis health", "masis verify-log", "masis purge", "masis db"),
-        ),
+        "masis demo, masis serve, masis config, masis completion, masis audit, masis bench, masis optimize, masis "
+        "models, masis report, masis metrics, masis trust, masis import, masis export, masis dataset, masis screen, "
+        "masis screening, masis ingest, masis mcp, masis person, masis health, masis verify-log, masis purge, masis db",
     ),
 )
 """Every act, once. A page, use case, address, tool or command without a row fails a test, and so does a row that is not

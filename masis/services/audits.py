@@ -99,88 +99,27 @@ class AuditService:
         on_event: Callable[[Event], None] | None = None,
         cancelled: Callable[[], bool] | None = None,
     ) -> Run:
-        """Audit a stored case, storing the run as it goes.
+        """Audit a stored case, storing the run as it goes; ``run_id`` names it if a new one begins.
 
         A run of the same content with the same settings that was interrupted is resumed after its last finished
-        iteration.
-
-        Args:
-            actor: Who asks for the audit.
-            case: A case that is stored.
-            settings: Those of this audit; the workbench's where none are given.
-            run_id: The id of the run if a new one begins.
-            on_event: Receives each event after it was queued to be written.
-            cancelled: Asked again and again; once true, the audit ends, after the current step or within it.
-
-        Raises:
-            UnknownRecord: The case is not stored.
-            NotAllowed: The actor's role does not grant audits.
-
+        iteration. ``on_event`` receives each event after it was queued to be written. ``cancelled`` is asked again and
+        again; once true, the audit ends, after the current step or within it. Raises UnknownRecord and NotAllowed.
         """
         self._access.require(actor, "audit")
-        settings = pin_versions(settings or self._settings)
+        settings, runs = pin_versions(settings or self._settings), self._store.runs
         roles = build_roles(settings, self._store.replies_of(case.id) if settings.cache else None)
-        progress = self._interrupted(case, settings)
-        if progress is not None:
-            return self._run(case, settings, roles, progress.run_id, progress, on_event, cancelled)
-        run_id = run_id or loop.new_run_id()
-        self._store.runs.start(
-            run_id,
-            case_id=case.id,
-            case_digest=case.digest(),
-            models=roles.models,
-            settings=settings.of_audit(),
-            asked_by=actor.name,
-        )
-        return self._run(case, settings, roles, run_id, None, on_event, cancelled)
-
-    def cancel(self, actor: Actor, run_id: str) -> None:
-        """Ask whoever makes a run to stop after its current step. Raises UnknownRecord and NotAllowed."""
-        self._access.require(actor, "audit")
-        self._store.runs.request_cancel(run_id)
-
-    def forget_replies(self, actor: Actor, case_id: str) -> int:
-        """Remove the cached replies about a case, so that its next audit asks the models anew; returns how many."""
-        self._access.require(actor, "audit")
-        return self._store.replies_of(case_id).forget()
-
-    def store_run(self, actor: Actor, run: Run) -> None:
-        """Store a run that was made elsewhere, such as in a worker process; one that needs no person is accepted."""
-        self._access.require(actor, "audit")
-        self._finish(run, self._store.cases.get(run.case_id))
-
-    def _finish(self, run: Run, case: Case, stored: Collection[int] = ()) -> Run:
-        """Store a finished run and its acceptance, by rule or by the guarantee in force, both or neither.
-
-        Were they apart, a process killed between them would leave a case that needs review for no reason.
-        """
-        with self._store.transaction():
-            run = self._guarantees.scored(run, case)
-            self._store.runs.finish(run, stored)
-            if not (run.needs_review or run.spot_check):
-                self._store.decisions.append(acceptance_entry(run))
-        return run
-
-    def _interrupted(self, case: Case, settings: Settings) -> RunProgress | None:
-        run_id = self._find(case, "interrupted", settings)
-        return self._store.runs.resume(run_id) if run_id else None
-
-    def _resumed(self, progress: RunProgress) -> loop.Progress:
-        """Return what an interrupted run goes on from, with the warnings of what it had finished."""
-        warnings = _warnings_kept(self._store.runs.events(progress.run_id), progress)
-        return loop.Progress(progress.draft, progress.iterations, progress.last_event, warnings, progress.steps)
-
-    def _run(
-        self,
-        case: Case,
-        settings: Settings,
-        roles: loop.Roles,
-        run_id: str,
-        progress: RunProgress | None,
-        on_event: Callable[[Event], None] | None,
-        cancelled: Callable[[], bool] | None,
-    ) -> Run:
-        runs = self._store.runs
+        if interrupted := self._find(case, "interrupted", settings):
+            run_id, progress = interrupted, self._resumed(interrupted)
+        else:
+            run_id, progress = run_id or loop.new_run_id(), None
+            runs.start(
+                run_id,
+                case_id=case.id,
+                case_digest=case.digest(),
+                models=roles.models,
+                settings=settings.of_audit(),
+                asked_by=actor.name,
+            )
         events = _EventLog(runs, roles.waits)
         stored: dict[int, Iteration] = {}
 
@@ -209,7 +148,7 @@ class AuditService:
             run_id=run_id,
             case_digest=case.digest(),
             cancelled=stopped,
-            progress=self._resumed(progress) if progress else None,
+            progress=progress,
             keep=store,
         )
         try:
@@ -220,6 +159,39 @@ class AuditService:
             raise
         kept = [number for number, it in enumerate(run.iterations, 1) if stored.get(number) is it]
         return self._finish(run, case, kept)
+
+    def _resumed(self, run_id: str) -> loop.Progress:
+        """Take an interrupted run up, and return what it goes on from, with the warnings of what it had finished."""
+        progress = self._store.runs.resume(run_id)
+        warnings = _warnings_kept(self._store.runs.events(run_id), progress)
+        return loop.Progress(progress.draft, progress.iterations, progress.last_event, warnings, progress.steps)
+
+    def cancel(self, actor: Actor, run_id: str) -> None:
+        """Ask whoever makes a run to stop after its current step. Raises UnknownRecord and NotAllowed."""
+        self._access.require(actor, "audit")
+        self._store.runs.request_cancel(run_id)
+
+    def forget_replies(self, actor: Actor, case_id: str) -> int:
+        """Remove the cached replies about a case, so that its next audit asks the models anew; returns how many."""
+        self._access.require(actor, "audit")
+        return self._store.replies_of(case_id).forget()
+
+    def store_run(self, actor: Actor, run: Run) -> None:
+        """Store a run that was made elsewhere, such as in a worker process; one that needs no person is accepted."""
+        self._access.require(actor, "audit")
+        self._finish(run, self._store.cases.get(run.case_id))
+
+    def _finish(self, run: Run, case: Case, stored: Collection[int] = ()) -> Run:
+        """Store a finished run and its acceptance, by rule or by the guarantee in force, both or neither.
+
+        Were they apart, a process killed between them would leave a case that needs review for no reason.
+        """
+        with self._store.transaction():
+            run = self._guarantees.scored(run, case)
+            self._store.runs.finish(run, stored)
+            if not (run.needs_review or run.spot_check):
+                self._store.decisions.append(acceptance_entry(run))
+        return run
 
 
 def _warnings_kept(events: Iterable[Event], progress: RunProgress) -> tuple[RunWarning, ...]:

@@ -9,7 +9,7 @@ import logging
 import threading
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Generic, TypeVar
+from typing import Generic, Self, TypeVar
 
 from masis.errors import InputError, MasisError
 
@@ -26,9 +26,10 @@ class BackgroundTask:
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._guarded, daemon=True, name=type(self).__name__)
 
-    def start(self) -> None:
-        """Begin. Call it once, when whatever ``work`` reads is set."""
+    def start(self) -> Self:
+        """Begin; returns itself. Call it once, when whatever ``work`` reads is set."""
         self._thread.start()
+        return self
 
     def work(self) -> None:
         """Do the work, on the thread; look at ``stopping`` between two steps."""
@@ -107,30 +108,31 @@ class BackgroundTasks(Generic[T]):
         return begun
 
 
-class Repeated:
-    """Work on a thread at once and then again and again, until ``end``. What fails is logged and tried again."""
+class Repeated(BackgroundTask):
+    """Work at once and then again and again, until ``end``. What fails is logged and tried again."""
 
     def __init__(self, work: Callable[[Callable[[], bool]], object], every: timedelta, name: str) -> None:
         """``work`` receives what says whether it is to stop."""
-        self._work, self._every, self._name = work, every, name
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._repeat, daemon=True, name=name)
+        super().__init__()
+        self._work, self._every, self._thread.name = work, every, name
 
-    def start(self) -> Repeated:
-        """Begin; returns itself."""
-        self._thread.start()
-        return self
+    def work(self) -> None:
+        """Do the work once, wait, and so on."""
+        while True:
+            try:
+                self._work(self._stop.is_set)
+            except (MasisError, OSError) as error:
+                log.warning("%s could not be done now: %s", self._thread.name, error)
+            if self._stop.wait(self._every.total_seconds()):
+                return
 
     def end(self) -> None:
         """Stop, after the step under way."""
-        self._over.set()
-        self._thread.join()
+        self.stop()
+        self.wait()
 
-    def _repeat(self) -> None:
-        while True:
-            try:
-                self._work(self._over.is_set)
-            except (MasisError, OSError) as error:
-                log.warning("%s could not be done now: %s", self._name, error)
-            if self._over.wait(self._every.total_seconds()):
-                return
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.end()

@@ -10,10 +10,9 @@ from typing import NamedTuple
 from masis.errors import InputError, StoreError
 from masis.schema.actor import Actor
 from masis.schema.wording import counted
-from masis.services.access import OPEN, Access
+from masis.services.access import Service
 from masis.services.background import Repeated
 from masis.settings import Settings
-from masis.store import Store
 from masis.store.core import backup
 from masis.store.core.backup import BackupCheck
 from masis.views.numbers import file_size
@@ -36,26 +35,17 @@ class BackupMade(NamedTuple):
     removed: tuple[Path, ...]
 
 
-class BackupService:
+class BackupService(Service):
     """The use cases of backing up one database."""
-
-    def __init__(self, store: Store, access: Access = OPEN) -> None:
-        self._store, self._access = store, access
 
     def make(self, actor: Actor, target: Path, *, keep: int = 0, now: datetime | None = None) -> BackupMade:
         """Copy the database while it is in use, and verify the copy.
 
-        Args:
-            actor: Who asks for it.
-            target: The file to make, or a folder that exists, in which it gets a name with the time.
-            keep: With a folder, how many backups of this database stay in it; 0 keeps all.
-            now: The time for the name.
+        ``target`` is the file to make, or a folder that exists: in it the copy gets a name with the time (``now``), and
+        of the backups of this database ``keep`` stay (0: all).
 
-        Raises:
-            InputError: The file exists.
-            NotAllowed: The actor's role does not grant exports.
-            StoreError: There is no room, or the database is not in order; nothing is left of the copy.
-
+        Raises InputError where the file exists, NotAllowed, and StoreError where there is no room or the database is
+        not in order; nothing is left of the copy then.
         """
         self._access.require(actor, "export")
         if not target.is_dir():

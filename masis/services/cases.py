@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from masis.errors import UnknownRecord
@@ -14,9 +13,8 @@ from masis.schema.run import Run
 from masis.schema.team import QueuePolicy
 from masis.schema.trust import SamplePlan
 from masis.schema.wording import counted
-from masis.services.access import OPEN, Access
+from masis.services.access import OPEN, Access, Service
 from masis.services.audits import POLICY
-from masis.services.demo import demo_cases
 from masis.services.records import Added, CaseFilter, CasePage, CaseSummary, DecisionFilter, Facets, RunSummary
 from masis.store import Store
 from masis.store.audits.queue import NOT_DECIDED
@@ -50,14 +48,6 @@ class CaseView(NamedTuple):
     def state(self) -> CaseState:
         """The state of the case."""
         return self.summary.state
-
-
-class Overview(NamedTuple):
-    """How many cases a database holds, by state."""
-
-    database: Path
-    cases: int
-    states: dict[str, int]
 
 
 FOUND: tuple[Standing, ...] = ("failed", "wrong", "not_confirmed", "nothing_found")
@@ -100,7 +90,7 @@ def machine_hidden(store: Store, actor: Actor, case_id: str) -> bool:
 def _without_machine(summary: CaseSummary) -> CaseSummary:
     """Return a summary that looks the same whatever an audit found: one drawn for a spot check, too."""
     scores = ("quality", "revised_quality", "confidence", "overall", "fault_probability")
-    hidden = dict.fromkeys(("run_id", *scores, "invalid", "uncited", "iterations", "tier", "headline"))
+    hidden = dict.fromkeys(("run_id", *scores, "invalid", "uncited", "iterations", "tier", "headline", "severity"))
     hidden |= dict.fromkeys(("models", "flags", "reasons"), ())
     if summary.standing in FOUND:
         hidden["standing"] = "to_review"
@@ -145,31 +135,30 @@ def newer_version(store: Store, case_id: str) -> str | None:
 
 def versions_of(store: Store, case_id: str) -> tuple[str, ...]:
     """Return the ids of all versions of a case, the first one first. Raises UnknownRecord."""
-    before = tuple(_before(store, case_id))
-    return (*reversed(before), case_id, *_behind(store, case_id))
+    before = _chain(case_id, lambda each: earlier_version(store, store.cases.get(each)))
+    behind = _chain(case_id, lambda each: newer_version(store, each))
+    return (*reversed(list(before)), case_id, *behind)
 
 
-def _before(store: Store, case_id: str) -> Iterator[str]:
+def _chain(case_id: str, following: Callable[[str], str | None]) -> Iterator[str]:
     seen = {case_id}
-    while (earlier := earlier_version(store, store.cases.get(case_id))) is not None and earlier not in seen:
-        seen.add(earlier)
-        yield earlier
-        case_id = earlier
+    while (other := following(case_id)) is not None and other not in seen:
+        seen.add(other)
+        yield other
+        case_id = other
 
 
-def _behind(store: Store, case_id: str) -> Iterator[str]:
-    seen = {case_id}
-    while (newer := newer_version(store, case_id)) is not None and newer not in seen:
-        seen.add(newer)
-        yield newer
-        case_id = newer
+class CaseService(Service):
+    """The use cases of cases and of the evidence they hold.
 
-
-class CaseService:
-    """The use cases of cases and of the evidence they hold."""
+    ``summary``, ``find``, ``count``, ``facets`` and ``beside`` read what needs no check, as the store has them.
+    """
 
     def __init__(self, store: Store, access: Access = OPEN) -> None:
-        self._store, self._access = store, access
+        super().__init__(store, access)
+        cases = store.cases
+        self.summary, self.find, self.count = cases.summary, cases.search, cases.count_matching
+        self.facets, self.beside = cases.facets, cases.beside
 
     def add(self, actor: Actor, cases: Iterable[Case], on_batch: Callable[[int], None] | None = None) -> Added:
         """Store cases; one that is stored with other content is a conflict, and the others are stored all the same."""
@@ -180,14 +169,6 @@ class CaseService:
         """Store one case. Raises CaseConflict where another one has its id, and NotAllowed."""
         self._access.require(actor, "audit")
         return self._store.cases.add(case)
-
-    def add_demo(self, actor: Actor) -> Added:
-        """Store the demo cases."""
-        return self.add(actor, demo_cases())
-
-    def summary(self, case_id: str) -> CaseSummary:
-        """Return one case as a list shows it. Raises UnknownRecord."""
-        return self._store.cases.summary(case_id)
 
     def open(self, case_id: str, viewer: str | None = None) -> CaseView:
         """Return one case with its newest finished run and its log. Raises UnknownRecord."""
@@ -271,18 +252,6 @@ class CaseService:
             update["states"] = tuple(dict.fromkeys((*wanted.states, "needs_review", "accepted")))
         return wanted.model_copy(update=update)
 
-    def find(self, wanted: CaseFilter) -> CasePage:
-        """Return one page of the cases that match."""
-        return self._store.cases.search(wanted)
-
-    def count(self, wanted: CaseFilter) -> int:
-        """Return how many cases match; page and order don't matter."""
-        return self._store.cases.count_matching(wanted)
-
-    def facets(self) -> Facets:
-        """Count the cases by each value that they can be filtered by."""
-        return self._store.cases.facets()
-
     def facets_for(self, actor: Actor) -> Facets:
         """Count the cases by each value that this reviewer may filter by now.
 
@@ -299,12 +268,3 @@ class CaseService:
         reviewers = {name: count for name, count in facets.reviewers.items() if name != POLICY.name}
         hidden: dict[str, dict[str, int]] = {"flags": {}, "reasons": {}, "models": {}}
         return facets.model_copy(update={**hidden, "standings": standings, "states": states, "reviewers": reviewers})
-
-    def overview(self) -> Overview:
-        """Count the cases by state."""
-        states = self._store.cases.states()
-        return Overview(self._store.path, sum(states.values()), states)
-
-    def beside(self, case_id: str, wanted: CaseFilter, *, forward: bool) -> str | None:
-        """Return the case before or after this one in a queue; None at its ends. Raises UnknownRecord."""
-        return self._store.cases.beside(case_id, wanted, forward=forward)

@@ -7,47 +7,32 @@ import tempfile
 import zipfile
 from collections import Counter
 from collections.abc import Callable
-from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from masis.datasets.exports import (
-    FORMATS,
-    Change,
-    Exported,
-    Selection,
-    Watcher,
-    changes,
-    freeze,
-    rebuild,
-    write_export,
-    write_file,
-)
-from masis.datasets.exports.versions import KINDS, Kind, file_name
+from masis.datasets.exports.export import DECISIONS, Exported, Selection, Watcher, write_export, write_file
+from masis.datasets.exports.formats import FORMATS
+from masis.datasets.exports.versions import KINDS, Change, Kind, changes, file_name, freeze, rebuild
 from masis.datasets.writers.decisions import write_log_csv
 from masis.schema.actor import Actor
 from masis.schema.review import CaseState
 from masis.schema.team import QueuePolicy
-from masis.services.access import OPEN, Access
+from masis.services.access import Service
 from masis.services.records import CaseFilter, DatasetVersion, DecisionFilter
 from masis.services.reviews import name_of
-from masis.store import Store
 
 # Exports: data sets out of what was decided, and the decision log.
 
 
-class ExportService:
+class ExportService(Service):
     """The use cases of taking data out of a database."""
-
-    def __init__(self, store: Store, access: Access = OPEN) -> None:
-        self._store, self._access = store, access
 
     def write(
         self,
         actor: Actor,
         out: BinaryIO,
         form: str,
-        selection: Selection | None = None,
+        selection: Selection = DECISIONS,
         *,
         encoding: str = "jsonl",
         name: str = "-",
@@ -62,15 +47,12 @@ class ExportService:
         actor: Actor,
         path: Path,
         form: str,
-        selection: Selection | None = None,
+        selection: Selection = DECISIONS,
         *,
         encoding: str = "jsonl",
         on_case: Callable[[int], None] | None = None,
     ) -> Exported:
-        """Write them to a file (a folder for ``hf``) with its manifest, whole or not at all.
-
-        Raises InputError and NotAllowed.
-        """
+        """Write them to a file (a folder for ``hf``), whole and with a manifest. Raises InputError and NotAllowed."""
         self._access.require(actor, "export")
         return write_file(self._store, path, form, selection, encoding=encoding, watcher=Watcher(on_case))
 
@@ -105,11 +87,8 @@ class Comparison(NamedTuple):
     total: int
 
 
-class DatasetService:
+class DatasetService(Service):
     """The use cases of dataset versions. Looking at them takes no role; making and taking them out that of exports."""
-
-    def __init__(self, store: Store, access: Access = OPEN) -> None:
-        self._store, self._access = store, access
 
     def freeze(
         self,
@@ -137,15 +116,12 @@ class DatasetService:
 
     def compare(self, first: str, second: str, most: int = 100) -> Comparison:
         """Count what differs between two versions, and name the first ``most`` cases. Raises UnknownRecord."""
-        counts, found = Counter[Kind](), list[Change]()
-        differences = changes(self._store, first, second)
-        for change in islice(differences, most):
-            found.append(change)
-            counts.update(change.kinds)
-        total = len(found)
-        for change in differences:
+        counts, found, total = Counter[Kind](), list[Change](), 0
+        for change in changes(self._store, first, second):
             counts.update(change.kinds)
             total += 1
+            if total <= most:
+                found.append(change)
         return Comparison({kind: counts[kind] for kind in KINDS}, tuple(found), total)
 
     def write(self, actor: Actor, name: str, path: Path, *, on_case: Callable[[int], None] | None = None) -> Exported:

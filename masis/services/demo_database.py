@@ -9,20 +9,23 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from masis.api.roles import pin_versions
-from masis.datasets.exports import Selection
+from masis.datasets.exports.export import Selection
+from masis.datasets.loading import read_cases
 from masis.schema.actor import Actor
+from masis.schema.calls import DEMO_REPLIES, REPLAY
 from masis.schema.case import Case
 from masis.schema.review import Decision, Verdict
 from masis.schema.team import QueuePolicy
 from masis.screening.demo import CORPUS, demo_questions
-from masis.services.demo import demo_cases, recorded_settings
 from masis.services.records import CaseFilter
 from masis.services.reviews import reason_text
 from masis.services.workbench import Workbench
-from masis.settings import Settings
+from masis.settings import ROLES, Settings
+from masis.version import app_root
 
 DEMO = Actor(name="MASIS demo")
 """Who sets the policy that the simulated decisions are made under, and freezes the dataset version."""
@@ -31,15 +34,9 @@ LEAD = "Simulated lead"
 SIMULATED = {*REVIEWERS, LEAD}
 NOT_AUDITED = ("law-05-honest-clean", "policy-05-clean")
 """Left for whoever looks at the demo to audit."""
-OFFLINE = (
-    *("finance-01-clean", "medicine-05-clean", "policy-03-overgeneral"),  # to review
-    *(
-        "finance-02-altered",
-        "finance-06-clean",
-        "history-04-conflict",
-        "strategy-02-clean",
-    ),  # decided: compared on Trust
-)
+_TO_REVIEW = ("finance-01-clean", "medicine-05-clean", "policy-03-overgeneral")
+_TO_COMPARE = ("finance-02-altered", "finance-06-clean", "history-04-conflict", "strategy-02-clean")  # on Trust
+OFFLINE = (*_TO_REVIEW, *_TO_COMPARE)
 """Audited by the offline checks alone, which leave their claims not confirmed."""
 COMPARED = ("strategy-01-fabricated",)
 """Audited offline before the recorded replies audit them, so that two audits can be compared."""
@@ -64,6 +61,22 @@ Planned = tuple[Case, Settings]
 """An audit to make: the case and the settings."""
 
 
+def demo_case_files() -> list[Path]:
+    """The files of the demo cases, by name."""
+    return sorted((app_root() / "data" / "cases").glob("*.jsonl"))
+
+
+def demo_cases() -> Iterable[Case]:
+    """The demo cases, file by file."""
+    for file in demo_case_files():
+        yield from read_cases(file)
+
+
+def recorded_settings(settings: Settings) -> Settings:
+    """These settings with the demo's recorded replies in every role: what its cases are audited with."""
+    return settings.model_copy(update=dict.fromkeys(ROLES, f"{REPLAY}{DEMO_REPLIES}"))
+
+
 class Filled(NamedTuple):
     """What was added to a demo's database: audits of demo cases, and simulated decisions."""
 
@@ -76,13 +89,9 @@ def fill_demo(
 ) -> Filled:
     """Add what a demo's database lacks: seconds the first time, then nothing. No model is called.
 
-    Args:
-        workbench: The workbench on the demo's database.
-        actor: Who starts the demo.
-        watched: Passes on the audits to make, one after the other, and may show how far they have come.
-
+    ``watched`` passes on the audits to make, one after the other, and may show how far they have come.
     """
-    workbench.cases.add_demo(actor)
+    workbench.cases.add(actor, demo_cases())
     workbench.corpora.add_demo(actor)
     audits = [each for each in _planned(workbench.settings) if workbench.audits.needed(*each)]
     for case, settings in watched(audits):

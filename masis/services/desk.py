@@ -41,7 +41,7 @@ from masis.schema.team import QueuePolicy
 from masis.schema.wording import counted
 from masis.services.cases import CaseView
 from masis.services.records import CaseFilter, CaseSummary, DecisionFilter
-from masis.services.reviews import OTHER, reason_text, reasons_for
+from masis.services.reviews import OTHER, reasons_for
 from masis.services.workbench import Workbench
 from masis.settings import Settings, database_path
 
@@ -71,31 +71,21 @@ class Decided(NamedTuple):
 class Desk:
     """A person's desk on one database; who has the file may do everything, under the name they give.
 
-    Args:
-        db: The database; it is made where there is none. Default: as the commands find it.
-        reviewer: The name that decisions are recorded under. Default: the one the person is logged in with.
-        settings: Those of the workbench.
-
-    Raises:
-        StoreError: The database can't be read.
-
+    ``db`` is the file, or a workbench that is open. Without ``db`` it is the database that the commands find; without
+    ``reviewer`` decisions are recorded under the name that the person is logged in with. Raises StoreError where the
+    database can't be read.
     """
 
     def __init__(
-        self, db: str | PathLike[str] | None = None, *, reviewer: str | None = None, settings: Settings | None = None
+        self,
+        db: str | PathLike[str] | Workbench | None = None,
+        *,
+        reviewer: str | None = None,
+        settings: Settings | None = None,
     ) -> None:
-        path = database_path(Path(db) if db is not None else None)
-        self._of(Workbench.open(path, settings), reviewer or getpass.getuser())
-
-    @classmethod
-    def on(cls, workbench: Workbench, reviewer: str) -> Desk:
-        """Return a desk on a workbench that is open."""
-        desk = cls.__new__(cls)
-        desk._of(workbench, reviewer)
-        return desk
-
-    def _of(self, workbench: Workbench, reviewer: str) -> None:
-        self.workbench, self.actor = workbench, Actor(name=reviewer)
+        if not isinstance(db, Workbench):
+            db = Workbench.open(database_path(None if db is None else Path(db)), settings)
+        self.workbench, self.actor = db, Actor(name=getpass.getuser() if reviewer is None else reviewer)
         self._seen: dict[str, int] = {}
 
     def __enter__(self) -> Desk:
@@ -153,22 +143,16 @@ class Desk:
         return list(found.values())
 
     def queue(self, *, limit: int = 50, **filters: Any) -> tuple[CaseSummary, ...]:
-        """Return the cases that wait for this reviewer, the most pressing first.
+        """Return the cases that wait for this reviewer, the most pressing first; up to ``limit``, at most 1,000.
 
-        What audits found is left out where the team's policy hides it from the reviewer.
-
-        Args:
-            limit: How many cases, up to 1,000.
-            filters: As the queue has them: ``text``, ``fields``, ``datasets``, ``tiers``, ``order`` and so on.
-
-        Raises:
-            InputError: There is no such filter, or it can't have this value.
-
+        ``filters`` are those of the queue: ``text``, ``fields``, ``datasets``, ``tiers``, ``order`` and so on. What
+        audits found is left out where the team's policy hides it from the reviewer. Raises InputError where there is no
+        such filter, or it can't have this value.
         """
         try:
             asked = CaseFilter(**{**filters, "size": limit})
         except ValidationError as error:
-            raise explain(error, filters) from error
+            raise explain(error) from error
         return self.workbench.cases.find_for(self.actor, self.workbench.team.open_to(self.actor, asked)).rows
 
     def show(self, case_id: str) -> CaseView:
@@ -185,7 +169,7 @@ class Desk:
         try:
             return self.workbench.cases.open_for(self.actor, case_id)
         except UnknownRecord as error:
-            ids = {each.casefold(): each for each in reversed(self.workbench.store.evidence.newest_case_ids())}
+            ids = {each.casefold(): each for each in reversed(self.workbench.store.evidence.newest_ids("cases"))}
             near = difflib.get_close_matches(case_id[:200].casefold(), ids, n=1, cutoff=0.8)
             if not near:
                 raise
@@ -256,7 +240,7 @@ class Desk:
                 extra=extra,
             )
         except ValidationError as error:
-            raise explain(error, {}) from error
+            raise explain(error) from error
         seen = version if version is not None else self._seen.get(case_id, view.summary.version)
         entry = self.workbench.reviews.submit(self.actor, decision, seen_version=seen, shown=answer_digest(answer))
         self._seen.pop(case_id, None)
@@ -267,21 +251,17 @@ class Desk:
 
         Raises what ``decide`` does, and InputError where the reviewer has not decided the case.
         """
-        own = next((each for each in self.workbench.reviews.individual(case_id) if self._mine(each)), None)
-        if own is None or own.decision is None:
+        decisions = (entry.decision for entry in self.workbench.reviews.individual(case_id))
+        own = next((each for each in decisions if each is not None and each.reviewer == self.actor.name), None)
+        if own is None:
             raise InputError("has no decision of yours", cure="Decide it first, with the labels.", field="case")
-        answer = self.workbench.reviews.answer_of(own.decision)
+        answer = self.workbench.reviews.answer_of(own)
         added = tuple(_label(each, answer, place) for place, each in enumerate(labels))
         if not added:
             raise InputError("names no label", cure='Give one: {"text": "...", "label": "..."}.', field="labels")
-        again = own.decision.model_copy(
-            update={"labels": (*own.decision.labels, *added), "token": None, "about": None, "policy": None}
-        )
+        again = own.model_copy(update={"labels": (*own.labels, *added), "token": None, "about": None, "policy": None})
         version = self.workbench.cases.summary(case_id).version
         return self.workbench.reviews.submit(self.actor, again, seen_version=version, shown=answer_digest(answer))
-
-    def _mine(self, entry: LogEntry) -> bool:
-        return entry.decision is not None and entry.decision.reviewer == self.actor.name
 
     def log(self, case_id: str | None = None, *, limit: int = 50) -> tuple[LogEntry, ...]:
         """Return the newest entries of the decision log, of one case or all, as this reviewer may see them."""
@@ -298,11 +278,7 @@ class Desk:
 
         A row has ``case``, ``verdict`` and what ``decide`` takes; ``reviewer`` where it is not this desk's. What was
         shown to the reviewer is unknown unless ``machine_shown`` says it. The same row again makes no second decision.
-
-        Args:
-            rows: The rows.
-            dry_run: Make every decision and take all of them back at the end: the results are those of a real run.
-
+        With ``dry_run`` all decisions are taken back at the end: the results are those of a real run.
         """
         if not dry_run:
             yield from self._decide_each(rows)
@@ -341,7 +317,8 @@ class Desk:
         given = {key: value for key, value in row.items() if key not in ("case", "case_id", "reviewer", "line")}
         given |= {"machine_shown": row.get("machine_shown", (SHOWN_UNKNOWN,))}
         given.setdefault("token", _row_token(row, self.actor.name))
-        desk = self if row.get("reviewer") in (None, self.actor.name) else Desk.on(self.workbench, str(row["reviewer"]))
+        named = row.get("reviewer")
+        desk = self if named in (None, self.actor.name) else Desk(self.workbench, reviewer=str(named))
         return desk.decide(case_id, **given)
 
     def _shown(self, case_id: str, view: CaseView, named: Sequence[str] | None) -> tuple[str, ...]:
@@ -416,21 +393,21 @@ def _checked(
 
 def _reason(verdict: Verdict, given: str) -> tuple[str, str]:
     """Return the words of a reason and its code: one of the fixed reasons by its code or words, or one's own words."""
-    for reason in reasons_for(verdict):
-        if reason.code != OTHER and given in (reason.code, reason.text):
-            return reason_text(reason.code), reason.code
+    known = [reason for reason in reasons_for(verdict) if reason.code != OTHER]
+    codes = ", ".join(reason.code for reason in known)
+    for reason in known:
+        if given in (reason.code, reason.text):
+            return reason.text, reason.code
     word, _, own = given.strip().partition(":")
     if word.lower() == OTHER and own.strip():
         return own.strip(), OTHER
     if re.fullmatch(r"[A-Za-z_-]+", given.strip()):  # one word is meant as a code
-        fits = ", ".join(reason.code for reason in reasons_for(verdict) if reason.code != OTHER)
         raise InputError(
             f"is {given[:40]!r}, which is no reason to {verdict}",
-            cure=f"Use one of {fits}; or your words, as 'other: ...'.",
+            cure=f"Use one of {codes}; or your words, as 'other: ...'.",
             field="reason",
         )
     if not given.strip() and verdict in ("override", "reject"):
-        codes = ", ".join(reason.code for reason in reasons_for(verdict) if reason.code != OTHER)
         raise InputError(f"is missing: to {verdict} needs one", cure=f"Use one of {codes}, or words.", field="reason")
     return given.strip(), OTHER if given.strip() else ""
 
@@ -458,5 +435,5 @@ def _label(given: LabelRecord, answer: str, number: int) -> TargetLabel:
     try:
         return TargetLabel(target=known, **placed, **rest)
     except ValidationError as error:
-        found = explain(error, given)
+        found = explain(error)
         raise InputError(found.problem, cure=found.cure, field=f"{field}.{found.field or 'label'}") from error

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from contextlib import suppress
-from functools import cache
-from typing import Annotated, Any, TypeVar
+from typing import TypeVar
 
-from pydantic import BaseModel, Field, JsonValue, TypeAdapter, ValidationError
-from pydantic.fields import FieldInfo
+from pydantic import BaseModel, JsonValue, ValidationError
 
 from masis.schema.actor import ANONYMOUS, Actor
-from masis.services.access import OPEN, Access
+from masis.services.access import Service
 from masis.services.records import Draft
-from masis.store import Store
 
 Form = TypeVar("Form", bound=BaseModel)
 _UNKEPT = re.compile("[\x00\ud800-\udfff]")
@@ -27,12 +23,12 @@ def clean(value: object, longest: int) -> str:
 
 def read_form(form: type[Form], posted: object) -> Form:
     """Return a form as a browser posted it or a draft held it: a field that makes no sense is left at its default."""
-    kept = {}
-    for name, value in posted.items() if isinstance(posted, Mapping) else ():
-        if adapter := _fields(form).get(name):
-            with suppress(ValidationError):
-                kept[name] = adapter.validate_python(value)
-    return form(**kept)
+    kept = {name: posted[name] for name in form.model_fields if name in posted} if isinstance(posted, Mapping) else {}
+    try:
+        return form.model_validate(kept)
+    except ValidationError as error:
+        wrong = {each["loc"][0] for each in error.errors() if each["loc"]}
+        return form.model_validate({name: value for name, value in kept.items() if name not in wrong})
 
 
 def read_if_valid(form: type[Form], posted: object) -> Form | None:
@@ -43,40 +39,29 @@ def read_if_valid(form: type[Form], posted: object) -> Form | None:
         return None
 
 
-@cache
-def _fields(form: type[BaseModel]) -> dict[str, TypeAdapter[Any]]:
-    def typed(field: FieldInfo) -> Any:
-        return Annotated[field.annotation, Field(), *field.metadata]
-
-    return {name: TypeAdapter(typed(field)) for name, field in form.model_fields.items()}
-
-
 def case_subject(case_id: str) -> str:
     """Return the subject of a draft of a decision on a case."""
     return f"case:{case_id}"
 
 
-class DraftService:
+class DraftService(Service):
     """The use cases of drafts. A draft belongs to an actor's name and a subject: ``case:1``, ``new-audit``."""
-
-    def __init__(self, store: Store, access: Access = OPEN) -> None:
-        self._drafts, self._access = store.drafts, access
 
     def get(self, actor: Actor, subject: str) -> Draft:
         """Return the actor's draft; without values where there is none."""
-        return self._drafts.get(actor.name, subject)
+        return self._store.drafts.get(actor.name, subject)
 
     def save(self, actor: Actor, subject: str, values: Mapping[str, JsonValue]) -> None:
         """Store these fields of a draft in place of what they held. Raises StoreError and NotAllowed."""
         self._access.require(actor, "decide")
-        self._drafts.save_all(actor.name, subject, values)
+        self._store.drafts.save(actor.name, subject, values)
 
     def clear(self, actor: Actor, subject: str, *fields: str) -> None:
         """Remove these fields of a draft, or all of it where none is named."""
         self._access.require(actor, "decide")
-        self._drafts.clear(actor.name, subject, *fields)
+        self._store.drafts.clear(actor.name, subject, *fields)
 
     def adopt(self, actor: Actor) -> None:
         """Give the actor the drafts that were typed before a name was known."""
         self._access.require(actor, "decide")
-        self._drafts.hand_over(ANONYMOUS.name, actor.name)
+        self._store.drafts.hand_over(ANONYMOUS.name, actor.name)

@@ -92,12 +92,8 @@ class Guarantees:
     def scored(self, run: Run, case: Case) -> Run:
         """Return a finished run with its probability of fault, and accepted where the guarantee in force covers it."""
         acceptance, reasons = self.assessed(Assessment(run.acceptance, run.review_reasons), run, case)
-        found = {
-            "acceptance": acceptance,
-            "review_reasons": reasons,
-            "needs_review": run.needs_review and bool(reasons),
-        }
-        return run.model_copy(update=found)
+        found = {"acceptance": acceptance, "review_reasons": reasons}
+        return run.model_copy(update=found | {"needs_review": run.needs_review and bool(reasons)})
 
     def assessed(self, assessed: Assessment, run: Run, case: Case) -> Assessment:
         """Return an assessment with the fitted probability, without its reasons where the guarantee waives them."""
@@ -111,12 +107,11 @@ class Guarantees:
         if watched is None or watched.lapsed:
             return assessed
         applied = watched.guarantee
-        if not applied.covers(run.auditor, assessed.acceptance.rule, self.review_settings()):
-            return assessed
-        if self._probability(run, applied.score) > applied.threshold:
+        covers = applied.covers(run.auditor, assessed.acceptance.rule, self.review_settings())
+        if not covers or self._probability(run, applied.score) > applied.threshold:
             return assessed
         return waive(assessed, guarantee=applied.plan)
 
     def _probability(self, run: Run, score: FaultScore) -> float:
-        columns = {name: [value] for name, value in figures(run)._asdict().items()}
+        columns = {name: [value] for name, value in figures(run).items()}
         return float(probabilities(score, columns)[0])

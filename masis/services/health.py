@@ -6,7 +6,7 @@ import importlib.util
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,7 +15,7 @@ from masis import version
 from masis.api import audits
 from masis.api.roles import build_roles, probe_model, resolve_model
 from masis.audit import output_validation
-from masis.errors import MasisError, StoreError
+from masis.errors import MasisError, StepError, StoreError
 from masis.schema.case import Case
 from masis.schema.screening import Abstract
 from masis.schema.wording import counted
@@ -68,6 +68,20 @@ INTEGRATIONS = (
 )
 
 
+_ALL_OFFLINE = dict.fromkeys(ROLES, OFFLINE) | {"output_validator": output_validation.PYDANTIC}
+_REINSTALL = "Reinstall the workbench, or report this as a bug."
+
+
+def _started(name: str, start: Callable[[], str], cure: str, cure_of_crash: str = _REINSTALL) -> HealthItem:
+    """Return what starting something says of it, or why it does not start."""
+    try:
+        return HealthItem(name, True, start())
+    except MasisError as error:
+        return HealthItem(name, False, str(error), cure)
+    except Exception as error:  # noqa: BLE001 (whatever happens as it starts is reported here, not a crash)
+        return HealthItem(name, False, f"does not start: {type(error).__name__}: {error}", cure_of_crash)
+
+
 def role_health(settings: Settings) -> Iterator[HealthItem]:
     """Check each role as the settings fill it; nothing is asked over the network.
 
@@ -75,38 +89,32 @@ def role_health(settings: Settings) -> Iterator[HealthItem]:
     roles share, since one model fills them, is shown once as well.
     """
     first: dict[str, str] = {}
-    alone = dict.fromkeys(ROLES, OFFLINE) | {"output_validator": output_validation.PYDANTIC}
-    for role in ROLES:
-        try:
-            filled = build_roles(settings.model_copy(update=alone | {role: getattr(settings, role)}))
-        except MasisError as error:
-            said = str(error).removeprefix(f"{role}: ")
-            if said in first:
-                yield HealthItem(role, False, f"fails as {first[said]} does.", f"Do what is said of {first[said]}.")
-            else:
-                first[said] = role
-                yield HealthItem(role, False, str(error), f"Choose another model for {role}, or fix this.")
-        except Exception as error:  # noqa: BLE001 (whatever happens as it starts is reported here, not a crash)
-            yield HealthItem(role, False, f"does not start: {type(error).__name__}: {error}", _REINSTALL)
-        else:
+    for role, string in settings.models().items():
+
+        def start(role: str = role, string: str = string) -> str:
+            filled = build_roles(settings.model_copy(update=_ALL_OFFLINE | {role: string}))
             prompt = filled.prompts.get(role)
-            yield HealthItem(role, True, f"starts: {filled.models[role]}{f', prompt {prompt}' if prompt else ''}")
+            return f"starts: {filled.models[role]}{f', prompt {prompt}' if prompt else ''}"
+
+        item = _started(role, start, f"Choose another model for {role}, or fix this.")
+        alone = item.ok or item.cure == _REINSTALL  # what crashes says so in every role that uses it
+        other = role if alone else first.setdefault(item.message.removeprefix(f"{role}: "), role)
+        if other != role:
+            item = HealthItem(role, False, f"fails as {other} does.", f"Do what is said of {other}.")
+        yield item
 
 
 def output_validator(settings: Settings) -> HealthItem:
     """Check the validator that a revision must pass (REQ-CRITIC-028)."""
-    name = settings.output_validator
-    try:
-        output_validation.chosen(name)
-    except MasisError as error:
-        return HealthItem("output validator", False, str(error), "Fix this, or set output_validator = pydantic.")
-    except Exception as error:  # noqa: BLE001 (a team's own package may raise anything as it is imported)
-        why = f"{name} does not start: {type(error).__name__}: {error}"
-        return HealthItem("output validator", False, why, "Fix its package, or set output_validator = pydantic.")
-    return HealthItem("output validator", True, f"starts: {name}")
+
+    def start() -> str:
+        output_validation.chosen(settings.output_validator)
+        return f"starts: {settings.output_validator}"
+
+    cure = "Fix its package, or set output_validator = pydantic."
+    return _started("output validator", start, cure, cure)
 
 
-_REINSTALL = "Reinstall the workbench, or report this as a bug."
 _ABSTRACT = Abstract(
     id="health",
     title="Aspirin in acute headache: a randomised trial",
@@ -116,13 +124,13 @@ _ABSTRACT = Abstract(
 
 def evidence_critic() -> HealthItem:
     """Check that the evidence critic grades a small abstract by its offline grader."""
-    try:
-        screening = screen_abstracts("Does aspirin relieve headache?", [_ABSTRACT], Settings())
-    except Exception as error:  # noqa: BLE001 (as above)
-        return HealthItem("evidence critic", False, f"does not start: {type(error).__name__}: {error}", _REINSTALL)
-    if not screening.grades:
-        return HealthItem("evidence critic", False, "graded nothing of a small abstract", _REINSTALL)
-    return HealthItem("evidence critic", True, "graded a small abstract")
+
+    def start() -> str:
+        if not screen_abstracts("Does aspirin relieve headache?", [_ABSTRACT], Settings()).grades:
+            raise StepError("graded nothing of a small abstract")
+        return "graded a small abstract"
+
+    return _started("evidence critic", start, _REINSTALL)
 
 
 def integrations(settings: Settings, *, try_them: bool) -> Iterator[HealthItem]:
@@ -137,9 +145,9 @@ def integrations(settings: Settings, *, try_them: bool) -> Iterator[HealthItem]:
             yield HealthItem(each.name, False, asked_for, f"{install}, or set telemetry = off.")
         elif not _installed(each.library):
             yield HealthItem(each.name, True, f"not installed, and needed by nothing else ({install})", absent=True)
-        elif not try_them and each.imports not in _import_errors:
+        elif not try_them:
             yield HealthItem(each.name, True, "installed; loaded when it is used")
-        elif why := _tried(each.imports):
+        elif why := _import_error(each.imports):
             yield HealthItem(each.name, False, f"installed, but does not import: {why}", f"Try {install} again.")
         else:
             yield HealthItem(each.name, True, "installed, and imports")
@@ -152,18 +160,8 @@ def _installed(library: str) -> bool:
         return False
 
 
-_import_errors: dict[str, str] = {}
-"""Why each integration does not import, empty where it does: this does not change while a process runs."""
-
-
-def _tried(module: str) -> str:
+def _import_error(module: str) -> str:
     """Return why a module does not import, in the words of Python; empty where it does."""
-    if module not in _import_errors:
-        _import_errors[module] = _import(module)
-    return _import_errors[module]
-
-
-def _import(module: str) -> str:
     code = f"import sys; sys.path[:] = {sys.path!r}; import {module}"
     try:
         tried = subprocess.run(  # noqa: S603 (our own interpreter and our own names)
@@ -237,44 +235,47 @@ def of_writing(store: Store) -> HealthItem:
     return HealthItem("writing", tried.ok, tried.message, "" if tried.ok else _MAKE_WRITABLE)
 
 
-def of_modules(settings: Settings, *, try_integrations: bool) -> Iterator[HealthItem]:
-    """Check that every module starts: each role, output validator, evidence critic, the integrations."""
-    yield from role_health(settings)
-    yield output_validator(settings)
-    yield evidence_critic()
-    yield from integrations(settings, try_them=try_integrations)
-
-
-def unopened(error: StoreError, database: Path, settings: Settings, *, ask_models: bool) -> HealthReport:
-    """Return what can be checked where the database can't be opened."""
-    asked = models_asked(settings) if ask_models else tuple(models_configured(settings))
-    parts = (*of_modules(settings, try_integrations=ask_models), of_auditor(settings), *asked, of_disk(database))
-    return HealthReport((HealthItem("database", False, str(error)), *said_once(parts, settings)))
-
-
 def of_auditor(settings: Settings) -> HealthItem:
     """Check that the offline roles start and judge a small case as they should."""
-    offline = settings.model_copy(
-        update=dict.fromkeys(ROLES, OFFLINE) | {"output_validator": output_validation.PYDANTIC}
-    )
-    try:
-        run = audits.run_audit(_SAMPLE, offline)
-    except MasisError as error:
-        return HealthItem("auditor", False, str(error))
-    works = run.best is not None and not run.warnings
-    return HealthItem(
-        "auditor",
-        works,
-        "a small case was audited from claims to scores" if works else "; ".join(w.message for w in run.warnings),
+
+    def start() -> str:
+        run = audits.run_audit(_SAMPLE, settings.model_copy(update=_ALL_OFFLINE))
+        if run.best is None or run.warnings:
+            raise StepError("; ".join(warning.message for warning in run.warnings))
+        return "a small case was audited from claims to scores"
+
+    return _started("auditor", start, "")
+
+
+def report(of_database: Iterable[HealthItem], database: Path, settings: Settings, *, ask_models: bool) -> HealthReport:
+    """Check all that an audit needs beside the database, whose checks come first.
+
+    With ``ask_models`` models are asked and integrations imported. The model of a role that does not start is passed
+    over: the role says why.
+    """
+    roles = list(role_health(settings))
+    started = [item.name for item in roles if item.ok]
+    return HealthReport(
+        (
+            *of_database,
+            *roles,
+            output_validator(settings),
+            evidence_critic(),
+            *integrations(settings, try_them=ask_models),
+            of_auditor(settings),
+            *(models_asked if ask_models else models_configured)(settings, started),
+            of_disk(database),
+        )
     )
 
 
-def before_the_first_case(database: Path, settings: Settings, *, ask_models: bool) -> HealthReport:
-    """Return what can be checked while there is no database yet: above all whether the models answer."""
-    message = f"There is no database yet; the first import or audit makes {database}."
-    models = models_asked(settings) if ask_models else tuple(models_configured(settings))
-    parts = (*of_modules(settings, try_integrations=ask_models), of_auditor(settings), *models, of_disk(database))
-    return HealthReport((HealthItem("database", True, message), *said_once(parts, settings)))
+def without_database(
+    database: Path, settings: Settings, error: StoreError | None = None, *, ask_models: bool = False
+) -> HealthReport:
+    """Check what can be checked without a database: there is none yet, or it can't be opened (``error``)."""
+    none_yet = f"There is no database yet; the first import or audit makes {database}."
+    item = HealthItem("database", error is None, none_yet if error is None else str(error))
+    return report([item], database, settings, ask_models=ask_models)
 
 
 def of_disk(database: Path) -> HealthItem:
@@ -297,69 +298,45 @@ def of_backups(backups: BackupService, settings: Settings, now: datetime | None 
     yield HealthItem("backup", not late, f"{settings.backup_folder}: {made}", cure)
 
 
-def models_configured(settings: Settings) -> Iterator[HealthItem]:
-    """Check that each role's model can be asked, as far as that shows without asking it."""
-    for string, roles in _by_model(settings).items():
-        try:
-            full = {resolve_model(string, role, settings) for role in roles}
-        except MasisError as error:
-            yield HealthItem("models", False, str(error), f"Name another model for {', '.join(roles)}.")
-            continue
+def models_configured(settings: Settings, roles: Sequence[str]) -> Iterator[HealthItem]:
+    """Say of each model of these roles, which start, that it is not asked now."""
+    for string, filled in _by_model(settings, roles).items():
+        full = {resolve_model(string, role, settings) for role in filled}
         asked = "on this machine" if string == OFFLINE else "not asked now"
-        yield HealthItem("models", True, f"{', '.join(sorted(full))} ({', '.join(roles)}): {asked}")
+        yield HealthItem("models", True, f"{', '.join(sorted(full))} ({', '.join(filled)}): {asked}")
 
 
-def models_asked(settings: Settings) -> tuple[HealthItem, ...]:
-    """Return what each role's model answers to a word; offline roles audit a small case."""
+def models_asked(settings: Settings, roles: Sequence[str] = ROLES) -> tuple[HealthItem, ...]:
+    """Return what each model of these roles answers to a word; offline roles audit a small case."""
     items: list[HealthItem] = []
     failed: dict[str, str] = {}
-    for string, roles in _by_model(settings).items():
+    for string, filled in _by_model(settings, roles).items():
         if string == OFFLINE:
             here = of_auditor(settings)
-            items.append(HealthItem("models", here.ok, f"{OFFLINE}: {here.message} ({', '.join(roles)})"))
+            items.append(HealthItem("models", here.ok, f"{OFFLINE}: {here.message} ({', '.join(filled)})"))
             continue
-        for full in dict.fromkeys(_resolved_each(string, roles, settings)):
-            probed = probe_model(full, settings)
-            cure, message = "", probed.message
-            if not probed.ok:
-                cure = "Fix what it says, or name another model (docs/models.md)."
-                first = failed.setdefault(message.replace(full, ""), full)
-                if first != full:
-                    cure, message = "", f"{full} fails as {first} does."
-            items.append(HealthItem("models", probed.ok, f"{message} ({', '.join(roles)})", cure))
+        for full in dict.fromkeys(_resolved(string, role, settings) for role in filled):
+            ok, message, _ = probe_model(full, settings)
+            cure = "" if ok else "Fix what it says, or name another model (docs/models.md)."
+            first = full if ok else failed.setdefault(message.replace(full, ""), full)
+            if first != full:
+                cure, message = "", f"{full} fails as {first} does."
+            items.append(HealthItem("models", ok, f"{message} ({', '.join(filled)})", cure))
     return tuple(items)
 
 
-def _resolved_each(string: str, roles: list[str], settings: Settings) -> Iterator[str]:
+def _resolved(string: str, role: str, settings: Settings) -> str:
+    try:
+        return resolve_model(string, role, settings)
+    except MasisError:
+        return string  # asking it says what is wrong
+
+
+def _by_model(settings: Settings, roles: Sequence[str]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
     for role in roles:
-        try:
-            yield resolve_model(string, role, settings)
-        except MasisError:
-            yield string  # asking it says what is wrong
-
-
-def said_once(items: Iterable[HealthItem], settings: Settings) -> tuple[HealthItem, ...]:
-    """Point from a model that can't be asked to the role that fails for the same reason, instead of saying it again."""
-    said: dict[str, str] = {}
-    return tuple(_pointed(item, said, settings.models()) for item in items)
-
-
-def _pointed(item: HealthItem, said: dict[str, str], models: Mapping[str, str]) -> HealthItem:
-    if not item.ok and item.name in ROLES:
-        said.setdefault(item.message.removeprefix(f"{item.name}: "), item.name)
-    if item.ok or item.name != "models":
-        return item
-    for reason, role in said.items():
-        if reason in item.message:
-            return HealthItem("models", False, f"{models[role]} can't be asked: see {role}.", f"Do what {role} says.")
-    return item
-
-
-def _by_model(settings: Settings) -> dict[str, list[str]]:
-    roles: dict[str, list[str]] = {}
-    for role, string in settings.models().items():
-        roles.setdefault(string, []).append(role)
-    return roles
+        found.setdefault(settings.models()[role], []).append(role)
+    return found
 
 
 _SAMPLE = Case.model_validate(

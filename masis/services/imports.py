@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from masis.datasets.mapping import Fitting, MappedRow, Profile, formats_of, read_any
+from masis.datasets.mapping.profile import Profile
+from masis.datasets.mapping.reader import Fitting, formats_of, read_any
+from masis.datasets.mapping.row import MappedRow
 from masis.errors import InputError, MasisError
 from masis.schema.actor import Actor
 from masis.schema.case import Case
 from masis.schema.reading import FieldMap
-from masis.services.access import OPEN, Access
-from masis.store import Store
+from masis.services.access import Service
 
 LOOKED_AT = 200
 """Rows that a look reads."""
@@ -39,15 +40,10 @@ class Look(NamedTuple):
 class ImportStep(NamedTuple):
     """How far an import has come, and what is new since the step before.
 
-    Attributes:
-        rows: Rows read so far.
-        end: Bytes of the file read so far, or the like.
-        added: Cases stored so far.
-        unchanged: Cases so far that were there already, word for word.
-        refused: Rows so far that gave no case, or one whose id is taken by another case.
-        problems: What is wrong with rows read since the last step.
-        notes: What a person may have meant by them otherwise.
-
+    Counted so far: ``rows`` read, the bytes of the file read (``end``, or the like), cases ``added``, ``unchanged``
+    ones that were there already, word for word, and rows ``refused``: they gave no case, or one whose id is taken by
+    another case. ``problems`` is what is wrong with rows read since the last step, ``notes`` what a person may have
+    meant by them otherwise.
     """
 
     rows: int
@@ -59,11 +55,8 @@ class ImportStep(NamedTuple):
     notes: tuple[InputError, ...] = ()
 
 
-class ImportService:
+class ImportService(Service):
     """The use cases of files that become cases."""
-
-    def __init__(self, store: Store, access: Access = OPEN) -> None:
-        self._store, self._access = store, access
 
     def formats_of(self, actor: Actor, path: Path, *, name: str) -> Fitting:
         """Return which formats a file fits. Raises InputError where it can't be read, and NotAllowed."""
@@ -84,13 +77,8 @@ class ImportService:
     ) -> Look:
         """Read the first rows of a file, and store nothing. What breaks it off is a problem too. Raises NotAllowed.
 
-        Args:
-            actor: Who asks.
-            path: The file.
-            profile: By which to read it; without one, the format is detected from the first row.
-            name: The file's name, where the path has another.
-            names: Which key of a row holds a field.
-
+        Without a profile the format is detected from the first row. ``names`` says which key of a row holds a field,
+        ``name`` what the file is called.
         """
         self._access.require(actor, "audit")
         rows: list[MappedRow] = []
@@ -126,47 +114,37 @@ class ImportService:
         Raises NotAllowed, before anything is read; StoreError where the database can't be written.
         """
         self._access.require(actor, "audit")
-        return _Import(self._store, name).run(path, profile, names)
+        return self._steps(path, profile, names, name)
+
+    def _steps(
+        self, path: Path, profile: Profile | str | None, names: FieldMap | None, name: str
+    ) -> Iterator[ImportStep]:
+        step = ImportStep(0, 0, 0, 0, 0)
+        for batch, broken_off in _batches(read_any(path, profile, names, name=name)):
+            report = self._store.cases.add_many([row.case for row in batch if row.case is not None])
+            step = ImportStep(
+                rows=step.rows + len(batch),
+                end=batch[-1].end if batch else step.end,
+                added=step.added + report.added,
+                unchanged=step.unchanged + report.unchanged,
+                refused=step.refused + len(batch) - report.added - report.unchanged,
+                problems=(*(problem for row in batch for problem in row.problems), *broken_off, *report.conflicts),
+                notes=tuple(note for row in batch for note in row.notes),
+            )
+            yield step
 
 
-class _Import:
-    def __init__(self, store: Store, name: str) -> None:
-        self._store, self._name = store, name
-        self._counts: dict[str, int] = dict.fromkeys(("rows", "end", "added", "unchanged", "refused"), 0)
-        self._problems: list[MasisError] = []
-        self._notes: list[InputError] = []
-
-    def run(self, path: Path, profile: Profile | str | None, names: FieldMap | None) -> Iterator[ImportStep]:
-        batch: list[Case] = []
-        begun = rows = 0
-        try:
-            for row in read_any(path, profile, names, name=self._name):
-                case = self._take(row)
-                if case is not None:
-                    batch.append(case)
-                rows += 1
-                if rows >= _BATCH or row.end - begun >= _BATCH_BYTES:
-                    yield self._stored(batch)
-                    batch, begun, rows = [], row.end, 0
-        except InputError as error:  # of another format, or broken off: what was read before is stored
-            self._problems.append(error)
-        yield self._stored(batch)
-
-    def _take(self, row: MappedRow) -> Case | None:
-        self._counts["rows"] += 1
-        self._counts["end"] = row.end
-        self._counts["refused"] += row.case is None
-        self._problems += row.problems
-        self._notes += row.notes
-        return row.case
-
-    def _stored(self, batch: list[Case]) -> ImportStep:
-        report = self._store.cases.add_many(batch)
-        conflicts = len(batch) - report.added - report.unchanged
-        changes: dict[str, Any] = {"added": report.added, "unchanged": report.unchanged, "refused": conflicts}
-        for name, count in changes.items():
-            self._counts[name] += count
-        self._problems += report.conflicts
-        step = ImportStep(**self._counts, problems=tuple(self._problems), notes=tuple(self._notes))
-        self._problems, self._notes = [], []
-        return step
+def _batches(rows: Iterator[MappedRow]) -> Iterator[tuple[list[MappedRow], tuple[InputError, ...]]]:
+    """Yield rows as they are stored together, the last ones with what broke the file off or kept it from being read."""
+    batch: list[MappedRow] = []
+    begun = 0
+    try:
+        for row in rows:
+            batch.append(row)
+            if len(batch) >= _BATCH or row.end - begun >= _BATCH_BYTES:
+                yield batch, ()
+                batch, begun = [], row.end
+    except InputError as error:
+        yield batch, (error,)
+    else:
+        yield batch, ()

@@ -12,7 +12,8 @@ from typing import Any
 from pydantic import Field, JsonValue, ValidationError, field_validator
 
 from masis.api.roles import check_models
-from masis.datasets.mapping import OWN_FORMAT, builtin, read_any
+from masis.datasets.mapping.profile import OWN_FORMAT, builtin
+from masis.datasets.mapping.reader import read_any
 from masis.datasets.readers.strict_json import parse_object
 from masis.errors import InputError, SettingsError
 from masis.schema import limits
@@ -24,7 +25,7 @@ from masis.schema.run import ReviewTier
 from masis.services.records import STATE_OF_VERDICT, CaseSummary
 from masis.settings import ROLES, Settings
 from masis.store import Store
-from masis.store.audits.inbox import Acknowledged, Batch, Form, Received
+from masis.store.audits.inbox import Acknowledged, Form, Received
 
 log = logging.getLogger(__name__)
 
@@ -184,7 +185,7 @@ class IngestionService:
     """The use cases of the inbox of one database."""
 
     def __init__(self, store: Store) -> None:
-        self._store = store
+        self._store, self.batch = store, store.inbox.batch
 
     def receive(self, requests: Sequence[Received]) -> list[Acknowledged]:
         """Store requests so that they survive a power cut; only then may they be acknowledged."""
@@ -196,10 +197,6 @@ class IngestionService:
             return None
         problems = [each for each in read_cases(form, body) if isinstance(each, InputError)]
         return next((each for each in problems if each.limit), None)
-
-    def batch(self, batch_id: str, source: str) -> Batch | None:
-        """Return a request of a source and what became of it; None where it has sent none of that id."""
-        return self._store.inbox.batch(batch_id, source)
 
     def status(self, case_id: str, source: str) -> CaseStatus | None:
         """Return where a case of a source stands; None where it has sent none of that id, or none was read yet."""
@@ -232,30 +229,28 @@ class IngestionService:
             else:
                 found.append(each)
         taken = [case for case in found if source is None or source.takes(case)]
+        received, stored, unchanged, passed_over = len(found) + len(errors), 0, 0, 0
         try:
             # Both or neither: what is audited before it is noted would not be reported. The request is on the disk.
             with self._store.database.transaction(durable=False):
                 added = self._store.cases.add_many(taken)
                 self._store.inbox.arrived(taken, request.source)
         except (InputError, ValueError) as error:  # else what can't be stored would be tried again for ever
-            return self._result(len(found) + len(errors), errors=[*errors, str(error)])
-        errors += [str(conflict) for conflict in added.conflicts]
-        if errors and request.form == "cases":  # whose sender polls no batch
-            log.warning("%d of the traces of %s are not stored: another case has the id.", len(errors), request.source)
-        received = len(found) + len(errors) - len(added.conflicts)
-        return self._result(received, added.added, added.unchanged, len(found) - len(taken), errors)
-
-    @staticmethod
-    def _result(
-        received: int, stored: int = 0, unchanged: int = 0, passed_over: int = 0, errors: Sequence[str] = ()
-    ) -> dict[str, Any]:
+            errors.append(str(error))
+        else:
+            stored, unchanged, passed_over = added.added, added.unchanged, len(found) - len(taken)
+            errors += [str(conflict) for conflict in added.conflicts]
+            if errors and request.form == "cases":  # whose sender polls no batch
+                log.warning(
+                    "%d of the traces of %s are not stored: another case has the id.", len(errors), request.source
+                )
         return {
             "received": received,
             "stored": stored,
             "unchanged": unchanged,
             "passed_over": passed_over,
             "errors": len(errors),
-            "first_errors": list(errors[:ERRORS_NAMED]),
+            "first_errors": errors[:ERRORS_NAMED],
         }
 
 

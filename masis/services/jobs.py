@@ -22,14 +22,15 @@ import sys
 import threading
 import time
 import traceback
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import cache
+from functools import partial
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, Literal, NamedTuple, NoReturn, Protocol, TextIO
+from typing import Any, Literal, NamedTuple, NoReturn, TextIO
+
+from pydantic import TypeAdapter
 
 from masis.api.batch import Budget
 from masis.api.roles import uses_models
@@ -64,20 +65,13 @@ LAST_WORDS_S = 1.0
 
 _IDLE_WORKERS = 2
 _FAILURES = 1000
-_LISTED = 500
 
 
 class Job(NamedTuple):
     """One audit or screening to run; its id is known before it begins, so that a page can wait for it.
 
-    Attributes:
-        kind: What to run.
-        id: The id of the run or of the screening.
-        subject: The id of the case to audit, or the question to screen.
-        settings: The settings to run it with.
-        actor: Who asked for it.
-        sources: Where a screening searches (``corpus:NAME``, ``pubmed``).
-
+    ``id`` is that of the run or the screening, ``subject`` the id of the case or the question, ``sources`` where a
+    screening searches (``corpus:NAME``, ``pubmed``).
     """
 
     kind: JobKind
@@ -93,50 +87,27 @@ class Job(NamedTuple):
         return self.kind, self.subject if self.kind == "audit" else self.id
 
 
+_JOB = TypeAdapter(Job)
+
+
 class WorkerDied(Exception):
     """The process ended in the middle of a job; what the job had finished is in the database."""
 
 
-class Worker(Protocol):
-    """What runs one job at a time; ``cancel`` may come from any thread."""
-
-    def run(self, job: Job) -> str | None:
-        """Run the job to its end; returns why it failed, None where it did not. Raises WorkerDied."""
-        ...
-
-    def cancel(self, job: Job) -> None:
-        """Ask the job to stop after its current step; harmless where it is over."""
-        ...
-
-    def close(self) -> None:
-        """End; a job in the middle is interrupted."""
-        ...
-
-
-class Batch(NamedTuple):
+@dataclass
+class Batch:
     """How far "audit everything" has come: ``done`` of ``total``, of which ``failed`` could not be audited.
 
-    ``limit_reached``: the next audit could have cost more than the limit, so that the other cases are left.
     ``standings`` counts where its cases stand since; ``cost_usd`` is None where a price is not known.
     """
 
-    total: int
-    done: int
-    failed: int
-    stopping: bool
-    under_way: bool
-    limit_reached: bool = False
-    standings: Mapping[Standing, int] = MappingProxyType({})
-    cost_usd: float | None = 0.0
-
-
-@dataclass
-class _Batch:
     actor: Actor
     total: int
     settings: Settings
     budget: Budget
-    cases: Iterator[str | None] = field(default_factory=lambda: iter(()))
+    cases: Iterator[str | None]
+    day: str = ""
+    """Of the batch that goes on for ever: the day whose costs it counts."""
     held: str | None = None
     """The next case, which has to wait until what is under way has shown its cost."""
     done: int = 0
@@ -146,13 +117,26 @@ class _Batch:
     running: set[str] = field(default_factory=set)
     stopping: bool = False
     exhausted: bool = False
-    tried: set[str] = field(default_factory=set)
-    day: str = ""
-    """Of the batch that goes on for ever: the day whose costs it counts."""
 
     @property
     def under_way(self) -> bool:
+        """Whether an audit of it runs or may begin."""
         return bool(self.running) or not (self.exhausted or self.stopping)
+
+    @property
+    def limit_reached(self) -> bool:
+        """Whether the next audit could have cost more than the limit, so that the other cases are left."""
+        return self.budget.exhausted
+
+
+@dataclass
+class _Held:
+    """A job that waits or runs; ``worker`` runs it, once there is one for it."""
+
+    job: Job
+    running: bool = False
+    worker: WorkerProcess | None = None
+    cancelled: bool = False
 
 
 class Jobs:
@@ -163,19 +147,16 @@ class Jobs:
     """
 
     def __init__(
-        self, workbench: Workbench, start_worker: Callable[[Path], Worker] | None = None, at_once: int = AT_ONCE
+        self, workbench: Workbench, start_worker: Callable[[Path], WorkerProcess] | None = None, at_once: int = AT_ONCE
     ) -> None:
         self.workbench = workbench
         self._start_worker = start_worker or WorkerProcess
         self._changed = threading.Condition()
-        self._waiting: deque[Job] = deque()
-        self._jobs: dict[tuple[str, str], Job] = {}
-        self._running: dict[str, Worker | None] = {}
-        self._cancelled: set[str] = set()
+        self._jobs: dict[tuple[str, str], _Held] = {}
         self._failed: dict[tuple[str, str], str] = {}
-        self._workers: set[Worker] = set()
-        self._idle: list[Worker] = []
-        self._batch: _Batch | None = None
+        self._workers: set[WorkerProcess] = set()
+        self._idle: list[WorkerProcess] = []
+        self._batch: Batch | None = None
         self._closed = False
         self._mark_lost()
         kinds: tuple[JobKind, ...] = ("audit", "screening")
@@ -205,15 +186,13 @@ class Jobs:
         Raises NotAllowed, and InputError where ``max_cost`` (US dollars) is set for models whose price is not known.
         """
         self.workbench.access.require(actor, "audit")
-        states, settings = self.workbench.cases.overview().states, self.workbench.settings
+        states, settings = self.workbench.store.cases.states(), self.workbench.settings
         budget = Budget(settings, max_cost)
         with self._changed:
             if self._batch is not None and self._batch.under_way:
                 return
             total = sum(states.get(state, 0) for state in UNAUDITED)
-            batch = _Batch(actor, total, settings, budget, exhausted=not total)
-            batch.cases = self._unaudited(batch)
-            self._batch = batch
+            self._batch = Batch(actor, total, settings, budget, self._unaudited(), exhausted=not total)
             self._changed.notify_all()
 
     def audit_arrived(self, settings: Settings) -> None:
@@ -228,7 +207,7 @@ class Jobs:
                 limit = settings.ingest_cost_a_day if uses_models(settings) else 0.0
                 spent = self.workbench.store.inbox.spent(ingestion.ACTOR.name, today) if limit else 0.0
                 budget = Budget(settings, limit or None, spent)
-                self._batch = _Batch(ingestion.ACTOR, 0, settings, budget, self._arrived(), day=today)
+                self._batch = Batch(ingestion.ACTOR, 0, settings, budget, self._arrived(), day=today)
             elif self._batch.day != today:
                 self._batch.day, self._batch.cases = today, self._arrived()
                 self._batch.budget.renew()
@@ -263,12 +242,11 @@ class Jobs:
         self.workbench.access.require(job.actor, "audit")
         with self._changed:
             if (held := self._jobs.get(job.key)) is not None:
-                return held.id
+                return held.job.id
             self._failed.pop(job.key, None)
-            self._jobs[job.key] = job
-            self._waiting.append(job)
-            if self._batch is not None:
-                self._batch.tried.add(job.subject)
+            self._jobs[job.key] = _Held(job)
+            if self._batch is not None and self._batch.held == job.subject:
+                self._batch.held = None
             self._changed.notify_all()
         return job.id
 
@@ -277,7 +255,7 @@ class Jobs:
     def get(self, job_id: str) -> Job | None:
         """The job of a run or a screening that waits or runs in this server."""
         with self._changed:
-            return next((job for job in self._jobs.values() if job.id == job_id), None)
+            return next((held.job for held in self._jobs.values() if held.job.id == job_id), None)
 
     def auditing(self, case_id: str) -> bool:
         """Whether an audit of the case waits or runs in this server."""
@@ -287,8 +265,9 @@ class Jobs:
     def ahead(self, job_id: str) -> int | None:
         """How many jobs of the same kind wait before this one; None where it does not wait."""
         with self._changed:
-            job = next((each for each in self._waiting if each.id == job_id), None)
-            return None if job is None else [each for each in self._waiting if each.kind == job.kind].index(job)
+            waiting = [held.job for held in self._jobs.values() if not held.running]
+            job = next((each for each in waiting if each.id == job_id), None)
+            return None if job is None else [each for each in waiting if each.kind == job.kind].index(job)
 
     def failure(self, kind: JobKind, subject: str) -> str | None:
         """Why the last job of a case or of a screening could not be run in this server, if it could not."""
@@ -301,16 +280,10 @@ class Jobs:
             batch = self._batch
             if batch is None:
                 return None
-            seen = batch.done + len(batch.running)
-            total = max(batch.total, seen)
-            if not batch.under_way and not batch.stopping and not batch.budget.exhausted:
+            total = max(batch.total, batch.done + len(batch.running))
+            if not batch.under_way and not batch.stopping and not batch.limit_reached:
                 total = batch.done
-            stopping = batch.stopping and batch.under_way
-            return Batch(
-                *(total, batch.done, batch.failed, stopping, batch.under_way, batch.budget.exhausted),
-                standings=dict(batch.standings),
-                cost_usd=batch.cost_usd,
-            )
+            return replace(batch, total=total, standings=batch.standings.copy(), running=batch.running.copy())
 
     # stopping
 
@@ -321,19 +294,17 @@ class Jobs:
         """
         self.workbench.access.require(actor, "audit")
         with self._changed:
-            job = self._jobs.get((kind, subject))
-            if job is not None and job in self._waiting:
-                self._waiting.remove(job)
-                del self._jobs[job.key]
+            held = self._jobs.get((kind, subject))
+            if held is not None and not held.running:
+                del self._jobs[kind, subject]
                 if kind == "screening":  # of an audit the case is there, and can be started again from its page
-                    self._note_failure(job, "It was stopped before it began.")
+                    self._note_failure(held.job, "It was stopped before it began.")
                 return
-            if job is not None:
-                self._cancelled.add(job.id)
-            worker = self._running.get(job.id) if job is not None else None
-        if job is not None:
-            if worker is not None:
-                worker.cancel(job)
+            if held is not None:
+                held.cancelled = True
+        if held is not None:
+            if held.worker is not None:
+                held.worker.cancel(held.job)
         elif kind == "screening":
             self.workbench.screenings.cancel(actor, subject)
         elif run_id := self.workbench.runs.under_way(subject):
@@ -342,7 +313,7 @@ class Jobs:
     def cancelling(self, kind: JobKind, job_id: str) -> bool:
         """Whether a job under way, here or in another process, has been asked to stop."""
         with self._changed:
-            if job_id in self._cancelled:
+            if any(held.cancelled for held in self._jobs.values() if held.job.id == job_id):
                 return True
         try:
             return self._stored(kind).cancel_requested(job_id)
@@ -384,10 +355,10 @@ class Jobs:
 
     def _serve(self, kind: JobKind) -> None:
         """Run jobs of one kind, one at a time; this thread only waits: for jobs, and for a worker's replies."""
-        while (job := self._next(kind)) is not None:
-            worker = None
+        while (held := self._next(kind)) is not None:
+            job, worker = held.job, None
             try:
-                worker = self._worker(job)
+                worker = self._worker(held)
                 error = worker.run(job)
             except (WorkerDied, OSError) as died:
                 with self._changed:
@@ -397,38 +368,35 @@ class Jobs:
                 self._release(worker)
             self._finish(job, error)
 
-    def _next(self, kind: JobKind) -> Job | None:
+    def _next(self, kind: JobKind) -> _Held | None:
         with self._changed:
             while not self._closed:
-                job = next((each for each in self._waiting if each.kind == kind), None)
-                if job is not None:
-                    self._waiting.remove(job)
-                elif kind == "audit":
-                    job = self._next_of_batch()
-                if job is not None:
-                    self._jobs[job.key] = job
-                    self._running[job.id] = None
-                    return job
+                waiting = (each for each in self._jobs.values() if each.job.kind == kind and not each.running)
+                held = next(waiting, None)
+                if held is None and kind == "audit" and (job := self._next_of_batch()) is not None:
+                    held = self._jobs[job.key] = _Held(job)
+                if held is not None:
+                    held.running = True
+                    return held
                 self._changed.wait()
         return None
 
-    def _worker(self, job: Job) -> Worker:
+    def _worker(self, held: _Held) -> WorkerProcess:
         with self._changed:
             if self._closed:
                 raise WorkerDied("The server is closing.")
-            worker = self._idle.pop() if self._idle else self._new_worker()
-            self._running[job.id] = worker
-            cancelled = job.id in self._cancelled
+            worker = held.worker = self._idle.pop() if self._idle else self._new_worker()
+            cancelled = held.cancelled
         if cancelled:
-            worker.cancel(job)
+            worker.cancel(held.job)
         return worker
 
-    def _new_worker(self) -> Worker:
+    def _new_worker(self) -> WorkerProcess:
         worker = self._start_worker(self.workbench.database)
         self._workers.add(worker)
         return worker
 
-    def _release(self, worker: Worker) -> None:
+    def _release(self, worker: WorkerProcess) -> None:
         """Let the worker wait for the next job, or end it where enough of them wait."""
         with self._changed:
             if len(self._idle) < _IDLE_WORKERS:
@@ -452,8 +420,6 @@ class Jobs:
     def _finish(self, job: Job, error: str | None) -> None:
         with self._changed:
             self._jobs.pop(job.key, None)
-            self._running.pop(job.id, None)
-            self._cancelled.discard(job.id)
             self._count(job, error)
             if error is not None:
                 log.warning("the %s %s failed; its page says why", job.kind, job.id)
@@ -473,8 +439,7 @@ class Jobs:
         if batch is None or batch.stopping or batch.exhausted:
             return None
         try:
-            case_id = batch.held if batch.held not in batch.tried else None
-            case_id = case_id or next(batch.cases, None)
+            case_id = batch.held or next(batch.cases, None)
             if case_id is None:
                 batch.exhausted = True
                 return None
@@ -491,21 +456,16 @@ class Jobs:
             return None
         batch.held = None
         batch.running.add(run_id)
-        if not batch.day:  # whose cases come once, and without end
-            batch.tried.add(case_id)
         return Job("audit", run_id, case_id, batch.settings, batch.actor)
 
-    def _unaudited(self, batch: _Batch) -> Iterator[str]:
-        """Ids of cases without a finished audit, some hundred looked up at a time; none comes twice."""
-        fresh = True
-        while fresh:
-            fresh, page = False, 1
-            while rows := self._listed(page):
-                for case_id in rows:
-                    if case_id not in batch.tried and ("audit", case_id) not in self._jobs:
-                        fresh = True
-                        yield case_id
-                page += 1
+    def _unaudited(self) -> Iterator[str]:
+        """Ids of cases without a finished audit, the oldest first."""
+        cases, unaudited = self.workbench.cases, CaseFilter(states=UNAUDITED, order="oldest", size=1)
+        case_id = next((row.id for row in cases.find(unaudited).rows), None)
+        while case_id is not None:
+            if ("audit", case_id) not in self._jobs:
+                yield case_id
+            case_id = cases.beside(case_id, unaudited, forward=True)
 
     def _arrived(self) -> Iterator[str | None]:
         """Ids of cases that programs have sent in and nobody has audited; None where there are no more of them yet."""
@@ -518,10 +478,6 @@ class Jobs:
             after, case_id = found
             if ("audit", case_id) not in self._jobs:
                 yield case_id
-
-    def _listed(self, page: int) -> list[str]:
-        unaudited = CaseFilter(states=UNAUDITED, order="oldest", page=page, size=_LISTED)
-        return [row.id for row in self.workbench.cases.find(unaudited).rows]
 
     def _count(self, job: Job, error: str | None) -> None:
         """Count a finished job of the batch, and what it cost."""
@@ -568,21 +524,20 @@ class WorkerProcess:
 
     def run(self, job: Job) -> str | None:
         """Run the job to its end; returns why it failed, None where it did not. Raises WorkerDied."""
-        settings, actor = job.settings.model_dump(mode="json"), job.actor.model_dump(mode="json")
-        self._send({"do": "run", **job._asdict(), "settings": settings, "actor": actor}, job.kind)
+        self._send({"run": _JOB.dump_python(job, mode="json")}, job.kind)
         reply = ""
         with contextlib.suppress(OSError, ValueError):  # ValueError: closed meanwhile
             assert self._process.stdout is not None
             reply = self._process.stdout.readline()
         if not reply:
             raise self._died(job.kind)
-        error: str | None = json.loads(reply)["error"]
+        error: str | None = json.loads(reply)
         return error
 
     def cancel(self, job: Job) -> None:
         """Ask the job to stop after its current step; harmless where it is over."""
         with contextlib.suppress(WorkerDied):
-            self._send({"do": "cancel", "id": job.id}, job.kind)
+            self._send({"cancel": job.id}, job.kind)
 
     def close(self) -> None:
         """End the process; a job it was in the middle of is interrupted."""
@@ -623,19 +578,24 @@ def main(database: str, prepare: Callable[[Settings], None] = lambda settings: N
     if hasattr(os, "nice"):
         os.nice(NICENESS)
     replies, sys.stdout = sys.stdout, sys.stderr
-    orders: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+    orders: queue.SimpleQueue[Any] = queue.SimpleQueue()
     cancelled: set[str] = set()
     threading.Thread(target=_listen, args=(sys.stdin, orders, cancelled), daemon=True).start()
-
-    @cache
-    def workbench() -> Workbench:
-        return Workbench.open(Path(database))
-
+    workbench: Workbench | None = None
     while True:
-        order = orders.get()
-        error = _obey(workbench, order, cancelled, prepare)
-        print(json.dumps({"id": order["id"], "error": error}), file=replies, flush=True)
-        cancelled.discard(order["id"])
+        order, error = orders.get(), None
+        try:
+            job = _JOB.validate_python(order)
+            workbench = workbench or Workbench.open(Path(database))
+            prepare(job.settings)
+            run_job(workbench, job, partial(cancelled.__contains__, job.id))
+        except MasisError as failed:
+            error = str(failed)
+        except Exception as failed:  # noqa: BLE001 (one job must not end the others; the page shows what went wrong)
+            traceback.print_exc()
+            error = f"{type(failed).__name__}: {failed}"
+        cancelled.clear()
+        print(json.dumps(error), file=replies, flush=True)
 
 
 def run_job(workbench: Workbench, job: Job, cancelled: Callable[[], bool]) -> None:
@@ -649,34 +609,14 @@ def run_job(workbench: Workbench, job: Job, cancelled: Callable[[], bool]) -> No
     )
 
 
-def _listen(orders_in: TextIO, orders: queue.SimpleQueue[dict[str, Any]], cancelled: set[str]) -> None:
-    for line in orders_in:
+def _listen(lines: TextIO, orders: queue.SimpleQueue[Any], cancelled: set[str]) -> None:
+    for line in lines:
         order = json.loads(line)
-        if order["do"] == "cancel":
-            cancelled.add(order["id"])
+        if "cancel" in order:
+            cancelled.add(order["cancel"])
         else:
-            orders.put(order)
+            orders.put(order["run"])
     leave()  # the server is gone; the job under way is marked interrupted by whoever opens the database next
-
-
-def _obey(
-    workbench: Callable[[], Workbench],
-    order: dict[str, Any],
-    cancelled: set[str],
-    prepare: Callable[[Settings], None],
-) -> str | None:
-    try:
-        opened, settings = workbench(), Settings.model_validate(order["settings"])
-        actor = Actor.model_validate(order["actor"])
-        prepare(settings)
-        job = Job(order["kind"], order["id"], order["subject"], settings, actor, tuple(order["sources"]))
-        run_job(opened, job, lambda: job.id in cancelled)
-    except MasisError as error:
-        return str(error)
-    except Exception as error:  # noqa: BLE001 (one job must not end the others; the page shows what went wrong)
-        traceback.print_exc()
-        return f"{type(error).__name__}: {error}"
-    return None
 
 
 _at_the_end: list[Callable[[float], object]] = []

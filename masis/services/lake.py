@@ -12,18 +12,15 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
-from masis.datasets.lake import OUTCOMES, Outcome, is_lake, open_lake
+from masis.datasets.lake import OUTCOMES, Outcome, open_lake
 from masis.errors import InputError, MasisError
 from masis.schema.actor import Actor
 from masis.schema.case import Case
 from masis.schema.run import Run
 from masis.schema.team import LakeSample, drawn_from_lake
-from masis.services.access import OPEN, Access
+from masis.services.access import Service
 from masis.services.reviews import name_of
-from masis.store import Store
 from masis.trust.agreement import exact_bounds
-
-__all__ = ["LakeImport", "LakeService", "MissRate", "is_lake"]
 
 _BATCH = 200
 """Cases of which those that come in are stored in one transaction."""
@@ -54,11 +51,8 @@ class MissRate(NamedTuple):
     high: float | None
 
 
-class LakeService:
+class LakeService(Service):
     """The use cases of audited cases that lie in Parquet files."""
-
-    def __init__(self, store: Store, access: Access = OPEN) -> None:
-        self._store, self._access = store, access
 
     @staticmethod
     def counts(place: str) -> dict[Outcome, int]:
@@ -73,10 +67,13 @@ class LakeService:
         needs_review: bool,
         share: float = 0.0,
         seed: int = 0,
-        on_rows: Callable[[int], None] | None = None,
-        on_problem: Callable[[MasisError], None] | None = None,
+        on_rows: Callable[[int], object] = lambda read: None,
+        on_problem: Callable[[MasisError], object] = lambda error: None,
     ) -> LakeImport:
         """Store cases of a lake with their runs; what is there already stays as it is.
+
+        Raises NotAllowed, and InputError where there is no lake, or the actor has no name and a sample is to be
+        recorded.
 
         Args:
             actor: Who brings them in.
@@ -87,37 +84,55 @@ class LakeService:
             on_rows: Hears how many rows have been read.
             on_problem: Receives what is wrong with a row that is refused.
 
-        Raises:
-            InputError: There is no lake, or the actor has no name and a sample is to be recorded.
-            NotAllowed: The actor may not audit.
-
         """
         self._access.require(actor, "audit")
         lake = open_lake(place)
         counts = _counts(lake)
         sample = None
         if share > 0:
-            drawn = sum(drawn_from_lake(each, seed, share) for each in _accepted_ids(lake))
+            batches = _scanned(lake, "accepted", ["case_id"], 50_000)
+            drawn = sum(
+                drawn_from_lake(each, seed, share) for batch in batches for each in batch["case_id"].to_pylist()
+            )
             sample = LakeSample(place=place, share=share, seed=seed, drawn=drawn, **counts)
             self._store.team.note_sample(name_of(actor), sample)  # first: an import that is cut short goes on by it
-        reader = _Bringing(self._store, place, sample, on_problem)
-        read = 0
+        imported: dict[Outcome, int] = dict.fromkeys(OUTCOMES, 0)
+        read = unchanged = refused = 0
         for outcome in OUTCOMES:
-            if needs_review if outcome != "accepted" else sample is not None:
-                rows = _rows(lake, outcome)
-                while batch := list(islice(rows, _BATCH)):
-                    reader.store(outcome, batch)
-                    read += len(batch)
-                    if on_rows is not None:
-                        on_rows(read)
-        return LakeImport(reader.imported, reader.unchanged, reader.refused, sample)
+            rows = _rows(lake, outcome) if (sample if outcome == "accepted" else needs_review) else iter(())
+            while batch := list(islice(rows, _BATCH)):
+                with self._store.transaction():
+                    for row in batch:
+                        if sample and outcome == "accepted" and not (row["case_id"] and sample.draws(row["case_id"])):
+                            continue
+                        try:
+                            added = self._store_row(row, outcome, place)
+                        except MasisError as error:  # the others of the batch stay
+                            refused += 1
+                            on_problem(error)
+                        else:
+                            imported[outcome] += added
+                            unchanged += not added
+                read += len(batch)
+                on_rows(read)
+        return LakeImport(imported, unchanged, refused, sample)
+
+    def _store_row(self, row: dict[str, Any], outcome: Outcome, place: str) -> bool:
+        """Store the case and the run of a row, both or neither; returns whether the case is new."""
+        case, run = _read(row, outcome, place)
+        with self._store.transaction():
+            added = self._store.cases.add(case) == "added"
+            if run is not None:
+                self._store.runs.finish(run)
+        return added
 
     def miss_rates(self) -> tuple[MissRate, ...]:
         """Return what the decisions so far say of each sample; an escalated case is not decided."""
         samples = self._store.team.samples()
         states: dict[int, list[str]] = {number: [] for number in range(len(samples))}
         if samples:
-            for case_id, state in self._store.team.spot_checks():
+            drawn = self._store.trust.spot_checks()
+            for case_id, state in zip(drawn["case_id"], drawn["state"], strict=True):
                 for number, sample in enumerate(samples):
                     if sample.draws(case_id):
                         states[number].append(state)
@@ -137,11 +152,6 @@ def _counts(lake: Any) -> dict[Outcome, int]:
     return {outcome: lake.count_rows(filter=dataset.field("outcome") == outcome) for outcome in OUTCOMES}
 
 
-def _accepted_ids(lake: Any) -> Iterator[str]:
-    for batch in _scanned(lake, "accepted", ["case_id"], 50_000):
-        yield from batch["case_id"].to_pylist()
-
-
 def _rows(lake: Any, outcome: Outcome) -> Iterator[dict[str, Any]]:
     columns = ["case_id", "case_json", "run_json", "error", "source", "source_row"]
     for batch in _scanned(lake, outcome, columns, _BATCH):
@@ -157,55 +167,21 @@ def _scanned(lake: Any, outcome: Outcome, columns: list[str], rows: int) -> Iter
     return iter(scanner.to_batches())
 
 
-class _Bringing:
-    """Stores rows of a lake, and counts what comes of them."""
-
-    def __init__(
-        self, store: Store, place: str, sample: LakeSample | None, on_problem: Callable[[MasisError], None] | None
-    ) -> None:
-        self._store, self._place, self._sample, self._on_problem = store, place, sample, on_problem
-        self.imported: dict[Outcome, int] = dict.fromkeys(OUTCOMES, 0)
-        self.unchanged = self.refused = 0
-
-    def store(self, outcome: Outcome, rows: list[dict[str, Any]]) -> None:
-        """Store rows in one transaction; what can't be stored of one leaves the others in."""
-        with self._store.transaction():
-            for row in rows:
-                if outcome == "accepted" and not (
-                    self._sample and row["case_id"] and self._sample.draws(row["case_id"])
-                ):
-                    continue
-                try:
-                    self._store_row(outcome, row)
-                except MasisError as error:
-                    self.refused += 1
-                    if self._on_problem is not None:
-                        self._on_problem(error)
-
-    def _store_row(self, outcome: Outcome, row: dict[str, Any]) -> None:
-        case, run = self._read(row, outcome)
-        with self._store.transaction():
-            added = self._store.cases.add(case) == "added"
-            if run is not None:
-                self._store.runs.finish(run)
-        self.imported[outcome] += added
-        self.unchanged += not added
-
-    def _read(self, row: dict[str, Any], outcome: Outcome) -> tuple[Case, Run | None]:
-        """Return the case and the run of a row. Raises InputError naming where the row came from."""
-        try:
-            case = Case.model_validate_json(row["case_json"] or "")
-            run = Run.model_validate_json(row["run_json"]) if row["run_json"] else None
-        except (ValidationError, MasisError) as error:
-            where = f"{row['source'] or self._place}, row {row['source_row']}" if row["source_row"] else self._place
-            why = f": {row['error']}" if row["error"] else ""
-            raise InputError(
-                f"holds no case that can be imported{why}", cure="Mend the row and audit it again.", file=where
-            ) from error
-        if run is None and outcome != "failed":
-            raise InputError(f"case {case.id!r} has no run", cure="Audit it again.", file=self._place)
-        if run is not None and (run.case_id, run.case_digest) != (case.id, case.digest()):
-            raise InputError(f"the run of case {case.id!r} is of another one", cure="Audit it again.", file=self._place)
-        if run is not None and outcome == "accepted":
-            run = run.model_copy(update={"spot_check": True})
-        return case, run
+def _read(row: dict[str, Any], outcome: Outcome, place: str) -> tuple[Case, Run | None]:
+    """Return the case and the run of a row. Raises InputError naming where the row came from."""
+    try:
+        case = Case.model_validate_json(row["case_json"] or "")
+        run = Run.model_validate_json(row["run_json"]) if row["run_json"] else None
+    except (ValidationError, MasisError) as error:
+        where = f"{row['source'] or place}, row {row['source_row']}" if row["source_row"] else place
+        why = f": {row['error']}" if row["error"] else ""
+        raise InputError(
+            f"holds no case that can be imported{why}", cure="Mend the row and audit it again.", file=where
+        ) from error
+    if run is None and outcome != "failed":
+        raise InputError(f"case {case.id!r} has no run", cure="Audit it again.", file=place)
+    if run is not None and (run.case_id, run.case_digest) != (case.id, case.digest()):
+        raise InputError(f"the run of case {case.id!r} is of another one", cure="Audit it again.", file=place)
+    if run is not None and outcome == "accepted":
+        run = run.model_copy(update={"spot_check": True})
+    return case, run

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 
 from masis.audit import acceptance
 from masis.audit.acceptance import RULE_VERSION, Assessment
 from masis.errors import Removed, StaleVersion, StoreError
 from masis.schema.actor import Actor
-from masis.schema.case import Case
 from masis.schema.review import Decision
 from masis.schema.run import ReviewCode, Run
 from masis.schema.wording import counted
@@ -67,11 +67,6 @@ class ReassessmentService:
         """
         return self._store.runs.count_to_assess(None if again else RULE_VERSION)
 
-    def assess(self, run: Run, case: Case) -> Assessment:
-        """Return what the current rule makes of a run, whose chosen answer stays the one it chose."""
-        found = acceptance.assess(run.iterations, case, run.termination_reason, self._settings, chosen=run.best)
-        return self._guarantees.assessed(found, run, case)
-
     def run(
         self,
         actor: Actor,
@@ -83,17 +78,10 @@ class ReassessmentService:
     ) -> Reassessment:
         """Reassess the runs that cases without a person's decision stand by, and say what changes.
 
-        Args:
-            actor: Who asks; named in each entry.
-            apply: Write what changes. Without it nothing is written.
-            again: Also runs that the current rule has judged, for thresholds that were changed since.
-            on_progress: Hears after each batch how far it has come.
-            stopped: Asked between batches; what is written by then stays, and the next call goes on behind it.
-
-        Raises:
-            InputError: The actor has no name and ``apply`` is asked.
-            NotAllowed: The actor's role does not grant reassessing.
-
+        Nothing is written without ``apply``, whose entries name the actor. With ``again`` also runs are reassessed that
+        the current rule has judged, for thresholds that were changed since. ``on_progress`` hears after each batch how
+        far it has come; ``stopped`` is asked between batches: what is written by then stays, and the next call goes on
+        behind it. Raises NotAllowed, and InputError where the actor has no name and ``apply`` is asked.
         """
         self._access.require(actor, "oversee")
         name = name_of(actor) if apply else actor.name
@@ -105,46 +93,43 @@ class ReassessmentService:
             if not batch:
                 break
             after = batch[-1].case_seq
-            if apply:
-                with self._store.transaction():
-                    for each in batch:
-                        self._one(each, found, name, apply=True)
-            else:
+            with self._store.transaction() if apply else nullcontext():
                 for each in batch:
-                    self._one(each, found, name, apply=False)
+                    self._one(each, found, name)
             if on_progress is not None:
                 on_progress(found)
         return found
 
-    def _one(self, each: Assessed, found: Reassessment, name: str, *, apply: bool) -> None:
-        found.done += 1
+    def _one(self, each: Assessed, counts: Reassessment, name: str) -> None:
+        counts.done += 1
         try:
             run, case = self._store.runs.get(each.run_id), self._store.cases.get(each.case_id)
         except (Removed, StoreError):
-            found.left += 1
+            counts.left += 1
             return
-        assessed = self.assess(run, case)
+        found = acceptance.assess(run.iterations, case, run.termination_reason, self._settings, chosen=run.best)
+        assessed = self._guarantees.assessed(found, run, case)
         passes = assessed.acceptance.passed and not acceptance.drawn_for_spot_check(case.id, self._settings)
         entry: Decision | None = None
         if each.accepted and not assessed.acceptance.passed:
             entry = _no_longer(each, assessed, name)
         elif not each.accepted and passes and not each.touched:
             entry = _accepted_now(each, run, name, assessed)
-        if apply:
+        if counts.applied:
             try:
                 if entry is not None:
                     self._store.decisions.append(entry, seen_version=each.version)
                 self._store.runs.note_assessment(each.run_id, assessed.acceptance, assessed.reasons)
             except StaleVersion:
-                found.left += 1
+                counts.left += 1
                 return
         if entry is None:
             return
         if each.accepted:
-            found.to_review += 1
-            found.reasons.update({reason.code for reason in assessed.reasons})
+            counts.to_review += 1
+            counts.reasons.update({reason.code for reason in assessed.reasons})
         else:
-            found.to_accepted += 1
+            counts.to_accepted += 1
 
 
 def _no_longer(each: Assessed, assessed: Assessment, name: str) -> Decision:
@@ -176,13 +161,13 @@ def _accepted_now(each: Assessed, run: Run, name: str, assessed: Assessment) -> 
 
 def in_words(found: Reassessment) -> list[str]:
     """Return what a reassessment changed or would change, a line each."""
-    verb = "now" if found.applied else "would now"
+    review, accepted = "now need review", "now auto-accepted"
+    if not found.applied:
+        review, accepted = "would now need review", "would now be auto-accepted"
     lines = [
         f"{counted(found.done, 'case')} of {found.total:,} reassessed by acceptance rule {found.rule}.",
-        f"{counted(found.to_review, 'auto-accepted answer')} {verb} need review.",
-        f"{counted(found.to_accepted, 'answer')} that needed review {verb} be auto-accepted."
-        if not found.applied
-        else f"{counted(found.to_accepted, 'answer')} that needed review {verb} auto-accepted.",
+        f"{counted(found.to_review, 'auto-accepted answer')} {review}.",
+        f"{counted(found.to_accepted, 'answer')} that needed review {accepted}.",
     ]
     if found.left:
         lines.append(f"{counted(found.left, 'case')} left: not readable, or changed meanwhile.")

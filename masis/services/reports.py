@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import count
 from pathlib import Path
 
 from masis.datasets.writers.files import whole_folder
@@ -54,11 +55,11 @@ def _ids(workbench: Workbench, wanted: Sequence[str] | CaseFilter) -> Iterator[s
     if not isinstance(wanted, CaseFilter):
         yield from dict.fromkeys(wanted)
         return
-    number, page = 1, workbench.cases.find(wanted.model_copy(update={"page": 1, "size": _AT_ONCE}))
-    while page.rows:
-        yield from (row.id for row in page.rows)
-        number += 1
+    for number in count(1):
         page = workbench.cases.find(wanted.model_copy(update={"page": number, "size": _AT_ONCE}))
+        if not page.rows:
+            return
+        yield from (row.id for row in page.rows)
 
 
 def _new_name(case_id: str, names: set[str]) -> str:

@@ -9,10 +9,9 @@ from typing import NamedTuple
 
 from masis.schema.actor import Actor
 from masis.schema.retention import Purge, RetentionRule, Shrunk, Trigger
-from masis.services.access import OPEN, Access
+from masis.services.access import Service
 from masis.services.background import Repeated
 from masis.settings import Settings
-from masis.store import Store
 
 log = logging.getLogger("masis.retention")
 
@@ -48,11 +47,8 @@ def rule_of(days: int, *, decided: bool = False, waiting: bool = True, now: str 
     return RetentionRule(cutoff=cutoff, days=days, decided=decided, waiting=waiting)
 
 
-class RetentionService:
+class RetentionService(Service):
     """The use cases of retention on one database."""
-
-    def __init__(self, store: Store, access: Access = OPEN) -> None:
-        self._store, self._access = store, access
 
     def file_bytes(self) -> int:
         """Return the size of the database file."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -14,7 +14,6 @@ from masis.schema.review import (
     Decision,
     EntryKind,
     LogEntry,
-    SignatureCheck,
     TargetLabel,
     Verdict,
     answer_digest,
@@ -24,10 +23,10 @@ from masis.schema.review import (
 from masis.schema.run import Run
 from masis.schema.screening import ScreeningEntry
 from masis.schema.team import LabelTypes, Rubric
-from masis.services.access import OPEN, Access
+from masis.services.access import OPEN, Access, Service
 from masis.services.cases import machine_hidden, versions_of
 from masis.services.drafts import case_subject
-from masis.services.records import CaseFilter, CaseRedaction, DecisionFilter, DecisionPage
+from masis.services.records import CaseFilter, CaseRedaction, DecisionFilter
 from masis.store import Store
 from masis.store.reviews.states import WORK
 
@@ -49,24 +48,25 @@ SIGNED_IN_BY = "signed_in_by"
 """In an entry's ``extra``: who vouched for the reviewer's name. Without it the name is what a person typed."""
 
 
-class ReviewService:
-    """The use cases of the decision log, which ``masis/store/reviews/decisions.py`` writes."""
+class ReviewService(Service):
+    """The use cases of the decision log, which ``masis/store/reviews/decisions.py`` writes.
+
+    ``get``, ``current``, ``individual``, ``entries`` and ``iterate`` read what needs no check, as the log has them.
+    """
 
     def __init__(self, store: Store, access: Access = OPEN) -> None:
-        self._store, self._log, self._access = store, store.decisions, access
+        super().__init__(store, access)
+        log = store.decisions
+        self.get, self.current, self.individual, self.entries = log.get, log.current, log.individual, log.entries
+        self.iterate, self.check_signatures = log.iterate, store.check_signatures
 
     def submit(
         self, actor: Actor, decision: Decision, *, seen_version: int | None = None, shown: str | None = None
     ) -> LogEntry:
         """Append a decision under the actor's name and remove its draft, both or neither.
 
-        The same token again returns the first entry.
-
-        Args:
-            actor: Who decides; the log records the name as the reviewer's.
-            decision: What is decided about which case.
-            seen_version: The version of the case that the actor looked at.
-            shown: ``answer_digest`` of the answer that the actor was shown; pages always give it.
+        The same token again returns the first entry. ``seen_version`` is the version of the case that the actor looked
+        at, ``shown`` the ``answer_digest`` of the answer that they were shown; pages always give it.
 
         Raises:
             NotAllowed: The actor's role does not grant deciding.
@@ -82,7 +82,7 @@ class ReviewService:
         self._access.require(actor, "decide" if decision.kind == "decision" else "oversee")
         own = signed(actor, decision)
         with self._store.transaction():
-            fresh = not self._log.submitted(own.token)
+            fresh = not self._store.decisions.submitted(own.token)
             if own.kind == "decision" and fresh:
                 self._store.team.assert_free(own.case_id, actor.name)
                 if shown is not None and shown != answer_digest(self.answer_of(own)):
@@ -93,7 +93,7 @@ class ReviewService:
                 own = own.model_copy(update=self._as_the_rules_say(actor, own))
             if fresh:
                 own = self._with_seconds(self._with_label_types(own))
-            entry = self._log.append(own, seen_version=seen_version)
+            entry = self._store.decisions.append(own, seen_version=seen_version)
             self._store.team.release(own.case_id, actor.name)
             self._store.drafts.clear(actor.name, case_subject(decision.case_id))
         return entry
@@ -128,10 +128,7 @@ class ReviewService:
         return decision.model_copy(update={"extra": decision.extra | {"seconds": round(taken.total_seconds(), 1)}})
 
     def _with_label_types(self, decision: Decision) -> Decision:
-        """Check the issues that a decision reports, and name the version of the label types that they go by.
-
-        Raises InputError.
-        """
+        """Check the issues a decision reports, and name the version of the label types. Raises InputError."""
         if not decision.reported:
             return decision
         answer, types = self.answer_of(decision), self._store.team.in_force(LabelTypes)
@@ -156,7 +153,9 @@ class ReviewService:
             if SHOWN_UNKNOWN not in decision.machine_shown:
                 update["machine_shown"] = ()
             if decision.run_id is None:  # pages that hide the run can't name it: the original answer is its first
-                update |= self._original_of(decision.case_id)
+                runs = self._store.runs.for_case(decision.case_id)
+                newest = next((run.id for run in runs if run.readable and run.iterations), None)
+                update |= {"run_id": newest, "iteration": 1} if newest else {}
         if decision.rubric_scores:
             rubric = self._store.team.in_force(Rubric)
             scores = {score.name: score for score in rubric.scores}
@@ -170,16 +169,11 @@ class ReviewService:
             update["versions"] = decision.versions | {"team_rubric": str(rubric.version)}
         return update
 
-    def _original_of(self, case_id: str) -> dict[str, Any]:
-        """Return the newest finished run and the iteration of its original answer; nothing where there is none."""
-        run = next((run for run in self._store.runs.for_case(case_id) if run.readable and run.iterations), None)
-        return {"run_id": run.id, "iteration": 1} if run else {}
-
     def adjudicate(self, actor: Actor, decision: Decision, *, seen_version: int | None = None) -> LogEntry:
         """Append the final verdict on a case of several reviewers; every individual decision stays in the log.
 
-        Raises what ``submit`` does, and StoreError where the case has no decisions to adjudicate, lacks some, or one
-        of them is the actor's.
+        Raises what ``submit`` does, InputError where a reason is missing or the correction corrects nothing, and
+        StoreError where the case has no decisions to adjudicate, lacks some, or one of them is the actor's.
         """
         self._access.require(actor, "oversee")
         work = self._store.team.work(decision.case_id)
@@ -191,12 +185,29 @@ class ReviewService:
             )
         if actor.name in work.decided_by:
             raise StoreError("you are one of the reviewers who differ: somebody else adjudicates this case.")
+        if not decision.reason.strip() and (why := self.why_reason(decision.case_id, decision.verdict)):
+            raise InputError("is missing", cure=f"Type one: {why}.", field="reason")
+        corrected = (decision.corrected_answer or "").split()
+        if decision.verdict == "override" and corrected == self.answer_of(decision).split():
+            raise InputError(
+                "equals the answer that it corrects", cure="Change it, or approve the answer.", field="corrected answer"
+            )
         final = signed(actor, decision.model_copy(update={"kind": "adjudication"}))
-        return self._log.append(self._with_label_types(final), seen_version=seen_version)
+        return self._store.decisions.append(self._with_label_types(final), seen_version=seen_version)
 
-    def individual(self, case_id: str) -> tuple[LogEntry, ...]:
-        """Return the decisions on a case that count, one a reviewer. Raises UnknownRecord."""
-        return self._log.individual(case_id)
+    def why_reason(self, case_id: str, verdict: Verdict | None) -> str:
+        """Say why a final verdict on a case has to give a reason; "" where it need not. Raises UnknownRecord.
+
+        It need not where reviewers differ and it approves as one of them did.
+        """
+        if verdict is not None and verdict != "approve":
+            return "every verdict but an approval needs one"
+        if self._store.cases.summary(case_id).state != "needs_adjudication":
+            return "it replaces a verdict that stands"
+        sides = [
+            entry.decision.verdict for entry in self._store.decisions.individual(case_id) if entry.decision is not None
+        ]
+        return "" if verdict in (*sides, None) else "no reviewer approved the answer"
 
     def undo(self, actor: Actor, entry_id: str) -> LogEntry:
         """Undo one entry by a further one; asked again, that one is returned and nothing else is undone.
@@ -205,7 +216,7 @@ class ReviewService:
         Raises UnknownRecord, StoreError where the entry does not decide its case any more, and NotAllowed where it is
         another person's and the actor's role grants undoing only one's own.
         """
-        entry = self._log.get(entry_id)
+        entry = self._store.decisions.get(entry_id)
         own = entry.decision is None or entry.decision.reviewer == actor.name or entry.decision.source == "CODE"
         self._access.require(actor, "decide" if own else "oversee")
         if entry.decision is None:
@@ -220,7 +231,7 @@ class ReviewService:
             undoes=entry.id,
             token=f"undo:{entry.id}",
         )
-        return self._log.append(signed(actor, undo))
+        return self._store.decisions.append(signed(actor, undo))
 
     def redact_entry(self, actor: Actor, entry_id: str, reason: str) -> LogEntry | ScreeningEntry:
         """Remove what was written in an entry of the decision log or the screening log, for good; returns its record.
@@ -241,41 +252,21 @@ class ReviewService:
         """
         self._access.require(actor, "redact")
         by = name_of(actor)
+
+        def found(words: str) -> bool:
+            return self._store.cases.count_matching(CaseFilter(text=words)) > 0
+
         with self._store.transaction():
             others = [each for each in versions_of(self._store, case_id) if each != case_id]
-            searches = {seq: words for seq, words in self._store.team.searches().items() if self._finds(words)}
+            searches = {seq: words for seq, words in self._store.team.searches().items() if found(words)}
             done = self._store.redactions.redact_case(case_id, by=by, reason=reason)
             for each in others:
                 if self._store.cases.summary(each).state != "redacted":
                     also = self._store.redactions.redact_case(each, by=by, reason=reason)
                     counts = {name: getattr(done, name) + getattr(also, name) for name in ("entries", "runs", "drafts")}
                     done = done.model_copy(update=counts)
-            self._store.team.forget_views(seq for seq, words in searches.items() if not self._finds(words))
+            self._store.team.forget_views(seq for seq, words in searches.items() if not found(words))
         return done
-
-    def _finds(self, words: str) -> bool:
-        """Whether a search for words finds a case."""
-        return self._store.cases.count_matching(CaseFilter(text=words)) > 0
-
-    def get(self, entry_id: str) -> LogEntry:
-        """Return one entry of the log. Raises UnknownRecord."""
-        return self._log.get(entry_id)
-
-    def current(self, case_id: str) -> LogEntry | None:
-        """Return the entry that decides a case now. Raises UnknownRecord."""
-        return self._log.current(case_id)
-
-    def entries(self, wanted: DecisionFilter, *, upto: int | None = None) -> DecisionPage:
-        """Return one page of the log; with ``upto`` the entries that match are counted so far and no further."""
-        return self._log.entries(wanted, upto=upto)
-
-    def iterate(self) -> Iterator[LogEntry]:
-        """Yield the whole log from its beginning, few entries in memory at a time."""
-        return self._log.iterate()
-
-    def check_signatures(self, key: bytes) -> SignatureCheck:
-        """Check the signatures of both logs with the key that made them."""
-        return self._store.check_signatures(key)
 
     def sign(self, actor: Actor, key: bytes) -> int:
         """Sign every entry of both logs that has no signature; returns how many. What was forged before is signed too.
@@ -290,7 +281,9 @@ class ReviewService:
         """Return the entry that undid this one."""
         if entry.decision is None:
             return None
-        undos = self._log.entries(DecisionFilter(case_id=entry.decision.case_id, kinds=("undo",), size=200)).rows
+        undos = self._store.decisions.entries(
+            DecisionFilter(case_id=entry.decision.case_id, kinds=("undo",), size=200)
+        ).rows
         return next((undo for undo in undos if undo.decision and undo.decision.undoes == entry.id), None)
 
     def outcome(self, case_id: str, after: int = 0) -> Outcome | None:
@@ -300,7 +293,7 @@ class ReviewService:
         StoreError where what was decided has been redacted.
         """
         with self._store.database.reading():
-            entry = self._log.current(case_id)
+            entry = self._store.decisions.current(case_id)
             if entry is None or entry.seq <= after:
                 return None
             if entry.decision is None:
@@ -390,6 +383,7 @@ REASONS: tuple[Reason, ...] = (
     Reason("checked", "Checked against the evidence", ("approve",)),
     Reason("needs_evidence", "Needs more evidence", ("escalate",)),
     Reason("needs_specialist", "Needs someone who knows the field", ("escalate",)),
+    Reason("at_risk", "Legal or safety risk", ("escalate",)),
     Reason("sources_conflict", "The sources conflict", ("escalate",)),
     Reason("question_unclear", "The question is unclear", ("escalate",)),
     Reason(OTHER, "Other", ("approve", *_FAULT, "escalate")),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import io
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from datetime import timedelta
 from functools import cache
 from typing import Any, Literal, NamedTuple
@@ -36,7 +36,7 @@ from masis.schema.screening import (
     Thresholds,
 )
 from masis.schema.wording import counted
-from masis.screening.critic import grader_for, grader_names, study_type_weights
+from masis.screening.critic import grader_for, grader_names
 from masis.screening.demo import CORPUS as DEMO_CORPUS
 from masis.screening.demo import demo_abstracts
 from masis.screening.grading.grader import CachingGrader, Grader
@@ -51,7 +51,7 @@ from masis.screening.sources.pubmed import pubmed_of
 from masis.screening.sources.retrievers import GIVEN, Retriever
 from masis.screening.synthesis.findings import Synthesis, synthesise
 from masis.screening.synthesis.prisma import prisma_svg
-from masis.services.access import OPEN, Access
+from masis.services.access import OPEN, Access, Service
 from masis.services.background import Repeated
 from masis.services.records import CorpusImport, CorpusSummary, ScreeningSummary
 from masis.services.reviews import name_of
@@ -67,7 +67,7 @@ CONTINUES = "continues"
 """Names, in the first event of a screening, the finished one that it goes on from."""
 CARRIED_FROM = "carried_from"
 """Names, in an override of a screening that goes on from another one, the one it was made in."""
-WATCH_S = 0.5
+WATCHED = timedelta(seconds=0.5)
 """How often a screening with models looks whether a person wants it to stop."""
 
 
@@ -137,12 +137,8 @@ def records_corpus(name: str, abstracts: Iterable[Abstract]) -> str:
     return f"{label} {digest.hexdigest()[:8]}".strip()
 
 
-class CorpusService:
+class CorpusService(Service):
     """The use cases of corpora."""
-
-    def __init__(self, store: Store, access: Access = OPEN) -> None:
-        self._corpora = store.corpora
-        self._access = access
 
     def add(
         self,
@@ -154,12 +150,9 @@ class CorpusService:
         on_batch: Callable[[int], None] | None = None,
         on_error: Callable[[InputError], None] | None = None,
     ) -> CorpusImport:
-        """Add abstracts to a corpus, which is made where there is none; returns the counts.
-
-        Raises InputError and NotAllowed.
-        """
+        """Add abstracts to a corpus, made where there is none; returns the counts. Raises InputError and NotAllowed."""
         self._access.require(actor, "audit")
-        return self._corpora.add_many(corpus, abstracts, source=source, on_batch=on_batch, on_error=on_error)
+        return self._store.corpora.add_many(corpus, abstracts, source=source, on_batch=on_batch, on_error=on_error)
 
     def keep_records(
         self,
@@ -175,23 +168,23 @@ class CorpusService:
         Raises InputError and NotAllowed.
         """
         self._access.require(actor, "audit")
-        held = any(each.name == corpus for each in self._corpora.list_all())
-        if not held or not any(each.identified == len(abstracts) for each in self._corpora.imports(corpus)):
-            self._corpora.add_many(corpus, abstracts, source=source, on_batch=on_batch)
+        held = any(each.name == corpus for each in self._store.corpora.list_all())
+        if not held or not any(each.identified == len(abstracts) for each in self._store.corpora.imports(corpus)):
+            self._store.corpora.add_many(corpus, abstracts, source=source, on_batch=on_batch)
 
     def add_demo(self, actor: Actor) -> CorpusSummary:
         """Store the abstracts written for the demo in a corpus of their own, unless they are there."""
         self._access.require(actor, "audit")
         abstracts = tuple(demo_abstracts())
-        held = next((each for each in self._corpora.list_all() if each.name == DEMO_CORPUS), None)
+        held = next((each for each in self._store.corpora.list_all() if each.name == DEMO_CORPUS), None)
         if held is None or held.abstracts < len(abstracts):
-            self._corpora.add_many(DEMO_CORPUS, abstracts, source="demo")
-        return self._corpora.summary(DEMO_CORPUS)
+            self._store.corpora.add_many(DEMO_CORPUS, abstracts, source="demo")
+        return self._store.corpora.summary(DEMO_CORPUS)
 
     def remove(self, actor: Actor, corpus: str) -> None:
         """Remove a corpus; screenings keep copies of what they graded. Raises UnknownRecord and NotAllowed."""
         self._access.require(actor, "oversee")
-        self._corpora.remove(corpus)
+        self._store.corpora.remove(corpus)
 
 
 class ScreeningService:
@@ -206,6 +199,7 @@ class ScreeningService:
         access: Access = OPEN,
     ) -> None:
         self._store, self._settings, self._graders, self._access = store, settings, graders, access
+        self.mark_lost = store.screenings.mark_lost
 
     # screening
 
@@ -263,7 +257,13 @@ class ScreeningService:
             resumed = self._store.screenings.resume(screening_id)
             progress, thresholds = resumed.progress, resumed.thresholds or thresholds
         else:
-            self._begin(screening_id, question, sources, settings, thresholds)
+            self._store.screenings.start(
+                screening_id,
+                question=question,
+                sources=tuple(sources),
+                settings=settings.of_screening(),
+                thresholds=thresholds,
+            )
 
         def stop() -> bool:
             if (cancelled is not None and cancelled()) or self._store.screenings.cancel_requested(screening_id):
@@ -277,27 +277,26 @@ class ScreeningService:
             settings,
             screening_id=screening_id,
             thresholds=thresholds,
-            study_types_version=study_type_weights(settings),
             cancelled=stop,
             progress=progress,
             keep=lambda finished: self._store.screenings.keep(screening_id, finished),
         )
-        waits = PUBMED in sources or grader_names(settings) != (OFFLINE,)
-        with _watching(stop) if waits else nullcontext():
-            done = self._stored(work, screening_id, on_event)
-        self._carry(actor, screening_id)
-        return done
 
-    def _begin(
-        self,
-        screening_id: str,
-        question: str,
-        sources: Sequence[str],
-        settings: Settings,
-        thresholds: Thresholds | None,
-    ) -> None:
-        stored: dict[str, Any] = {"settings": settings.of_screening(), "thresholds": thresholds}
-        self._store.screenings.start(screening_id, question=question, sources=tuple(sources), **stored)
+        def record(event: ScreeningEvent) -> None:
+            stored = self._store.screenings.append_event(event)
+            if on_event is not None:
+                on_event(stored)
+
+        waits = PUBMED in sources or grader_names(settings) != (OFFLINE,)
+        try:
+            with Repeated(lambda _: stop(), WATCHED, "screening watch") if waits else nullcontext():
+                screening = run_to_completion(work, record, ScreeningStart())
+        except BaseException as error:
+            self._store.screenings.abandon(screening_id, f"It was cut short: {error or type(error).__name__}")
+            raise
+        self.store_screening(actor, screening)
+        self._carry(actor, screening_id)
+        return screening
 
     def begin_further(
         self, actor: Actor, screening_id: str, rounds: int = 2, *, sources: Sequence[str] | None = None
@@ -323,7 +322,13 @@ class ScreeningService:
         self.sources(sources, settings)
         further = round_loop.new_screening_id()
         with self._store.transaction():
-            self._begin(further, begun.question, sources, settings, begun.thresholds)
+            self._store.screenings.start(
+                further,
+                question=begun.question,
+                sources=sources,
+                settings=settings.of_screening(),
+                thresholds=begun.thresholds,
+            )
             started = ScreeningEvent(
                 screening_id=further, seq=1, at=utc_now(), kind="screening_started", data={CONTINUES: screening_id}
             )
@@ -402,34 +407,11 @@ class ScreeningService:
                     carried_from=earlier,
                 )
 
-    def _stored(
-        self, work: round_loop.ScreeningSteps, screening_id: str, on_event: Callable[[ScreeningEvent], None] | None
-    ) -> Screening:
-        """Let it run to its end, storing each event; cut short, it is marked as interrupted and can be resumed."""
-
-        def record(event: ScreeningEvent) -> None:
-            stored = self._store.screenings.append_event(event)
-            if on_event is not None:
-                on_event(stored)
-
-        try:
-            screening = run_to_completion(work, record, ScreeningStart())
-        except BaseException as error:
-            self._store.screenings.abandon(screening_id, f"It was cut short: {error or type(error).__name__}")
-            raise
-        self._store.screenings.finish(screening)
-        self._store.acceptances.replace(screening_id, acceptances(screening))
-        return screening
-
-    def store_screening(self, actor: Actor, screening: Screening, abstracts: Iterable[Abstract]) -> None:
-        """Store a screening that was made elsewhere, with the abstracts it graded; what it accepted is remembered."""
+    def store_screening(self, actor: Actor, screening: Screening, abstracts: Iterable[Abstract] = ()) -> None:
+        """Store the result of a screening, and the abstracts of one made elsewhere; what it accepted is remembered."""
         self._access.require(actor, "audit")
         self._store.screenings.finish(screening, abstracts)
         self._store.acceptances.replace(screening.id, acceptances(screening))
-
-    def mark_lost(self) -> tuple[str, ...]:
-        """Mark the screenings whose process is gone as interrupted; returns their ids."""
-        return self._store.screenings.mark_lost()
 
     def cancel(self, actor: Actor, screening_id: str) -> None:
         """Ask whoever makes a screening to stop after its current step. Raises UnknownRecord and NotAllowed."""
@@ -437,10 +419,7 @@ class ScreeningService:
         self._store.screenings.request_cancel(screening_id)
 
     def open(self, screening_id: str) -> OpenedScreening:
-        """Return a finished screening with people's overrides.
-
-        Raises UnknownRecord, and StoreError where it is not finished.
-        """
+        """Return a finished screening with people's overrides. Raises UnknownRecord, and StoreError (not finished)."""
         with self._store.database.reading():
             machine = self._store.screenings.get(screening_id)
             overrides = self._store.screening_log.overrides(screening_id)
@@ -621,35 +600,34 @@ class ScreeningService:
         is the machine's own changes nothing, and is an agreement; a corrected item of the appraisal is a change. What
         was undone is no judgement, and what was carried over from another screening was judged there.
         """
-        agreed: set[_Judged] = set()
-        changed: dict[_Judged, dict[OverrideField, float | bool | str]] = {}
-        order: dict[_Judged, None] = {}  # the last to be spoken of at its end
+        said: dict[tuple[str, str, str], tuple[bool, dict[OverrideField, float | bool | str]]] = {}
         for entry in self._store.screening_log.iterate():
             decision = entry.decision
             if decision is None or decision.screening_id is None or decision.abstract_id is None:
                 continue
-            judged = _Judged(decision.reviewer, decision.screening_id, decision.abstract_id)
-            agreement, override = decision.agreement, decision.override
-            if agreement is not None:
-                (agreed.add if agreement.agrees else agreed.discard)(judged)
+            judged = decision.reviewer, decision.screening_id, decision.abstract_id
+            agrees, fields = said.get(judged, (False, {}))
+            override = decision.override
+            if decision.agreement is not None:
+                agrees = decision.agreement.agrees
             elif override is None or CARRIED_FROM in decision.extra or override.field == "direction":
                 continue  # no grader sets a direction
             elif override.value is not None:
-                changed.setdefault(judged, {})[override.field] = override.value
+                fields[override.field] = override.value
             else:
-                for other, fields in changed.items():  # an undo takes back a value, whoever had set it
+                for other, (_, theirs) in said.items():  # an undo takes back a value, whoever had set it
                     if other[1:] == judged[1:]:
-                        fields.pop(override.field, None)
+                        theirs.pop(override.field, None)
                 continue
-            order.pop(judged, None)
-            order[judged] = None
+            said.pop(judged, None)
+            said[judged] = agrees, fields
         machine = cache(self._machine)
-        for judged in order:
-            fields, found = changed.get(judged, {}), machine(judged.screening_id)
-            grade = found.grade(judged.abstract_id) if found and (fields or judged in agreed) else None
+        for (reviewer, screening_id, abstract_id), (agrees, fields) in said.items():
+            found = machine(screening_id)
+            grade = found.grade(abstract_id) if found and (fields or agrees) else None
             if grade is not None:
                 differs = any(getattr(grade, name, None) != value for name, value in fields.items())
-                yield judged.reviewer, grade.judged_by.model, float(differs)
+                yield reviewer, grade.judged_by.model, float(differs)
 
     def _machine(self, screening_id: str) -> Screening | None:
         """Return the machine's result; None where retention has removed it."""
@@ -683,21 +661,3 @@ class ScreeningService:
 def _decision(actor: Actor, screening_id: str, **what: Any) -> ScreeningDecision:
     """Return an entry for the log by whoever is at work. Raises InputError where they have no name."""
     return ScreeningDecision(reviewer=name_of(actor), screening_id=screening_id, versions={"app": APP}, **what)
-
-
-@contextmanager
-def _watching(stop: Callable[[], bool]) -> Iterator[None]:
-    """Ask ``stop`` again and again while entered, so that calls and waits end soon after a person stops them."""
-    watch = Repeated(lambda _: stop(), timedelta(seconds=WATCH_S), "screening watch").start()
-    try:
-        yield
-    finally:
-        watch.end()
-
-
-class _Judged(NamedTuple):
-    """A person and the grade that they judged."""
-
-    reviewer: str
-    screening_id: str
-    abstract_id: str

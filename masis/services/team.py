@@ -7,13 +7,12 @@ from typing import NamedTuple, TypeVar
 
 from masis.errors import CaseHeld, InputError
 from masis.schema.actor import Actor
-from masis.schema.review import EntryKind, LogEntry
+from masis.schema.review import Decision, EntryKind, LogEntry
 from masis.schema.team import CaseWork, Lease, QueuePolicy, SavedView, TeamRecord
-from masis.services.access import OPEN, Access
+from masis.services.access import Service
 from masis.services.cases import CaseService, machine_hidden, waiting_in
 from masis.services.records import CaseFilter, CasePage, DecisionFilter
 from masis.services.reviews import entry_on_case, name_of
-from masis.store import Store
 
 T = TypeVar("T", bound=TeamRecord)
 
@@ -21,15 +20,6 @@ LONGEST_TAG = 60
 LONGEST_COMMENT = 10_000
 MOST_AT_ONCE = 1_000
 """Cases that one bulk action takes: it is one transaction, and others wait meanwhile."""
-
-
-class Comment(NamedTuple):
-    """What somebody wrote about a case; ``entry_id`` names it in the decision log."""
-
-    entry_id: str
-    at: str
-    by: str
-    text: str
 
 
 class EmptyQueue(NamedTuple):
@@ -48,11 +38,8 @@ class EmptyQueue(NamedTuple):
     elsewhere: int
 
 
-class TeamService:
+class TeamService(Service):
     """The use cases of several people who share one queue, each under the name of an ``Actor``."""
-
-    def __init__(self, store: Store, access: Access = OPEN) -> None:
-        self._store, self._access = store, access
 
     # taking cases
 
@@ -117,18 +104,16 @@ class TeamService:
         """
         open_ones = self.open_to(actor, wanted)
         left_out = {*without, *([after] if after else [])}
-        found = self._following(open_ones, after, left_out)
+        if after is not None:
+            found = self._store.cases.following(after, open_ones, without=left_out)
+        else:
+            first = self._store.cases.search(open_ones.model_copy(update={"page": 1, "size": len(left_out) + 1})).rows
+            found = next((row.id for row in first if row.id not in left_out), None)
         if found is not None:
             return found
         again = open_ones.model_copy(update={"skipped_too": True, "page": 1, "size": 1000})
         skipped = [row.id for row in self._store.cases.search(again).rows if row.id not in left_out]
         return self._store.team.oldest_skipped(actor.name, skipped)
-
-    def _following(self, wanted: CaseFilter, after: str | None, without: set[str]) -> str | None:
-        if after is not None:
-            return self._store.cases.following(after, wanted, without=without)
-        first = self._store.cases.search(wanted.model_copy(update={"page": 1, "size": len(without) + 1})).rows
-        return next((row.id for row in first if row.id not in without), None)
 
     def open_to(self, actor: Actor, wanted: CaseFilter) -> CaseFilter:
         """Return the filter of the cases of a queue that wait and that this reviewer may take now.
@@ -144,11 +129,12 @@ class TeamService:
         return self._store.cases.count_matching(self.open_to(actor, wanted).model_copy(update={"skipped_too": True}))
 
     def to_adjudicate(self, actor: Actor) -> CaseFilter:
-        """Return the filter of the cases whose reviewers differ and that this person is not one of, oldest first."""
-        return CaseFilter(states=("needs_adjudication",), undecided_by=actor.name, order="oldest")
+        """Return the filter of the cases whose reviewers differ, this person not among them, in a queue's order."""
+        wanted = CaseFilter(states=("needs_adjudication",), undecided_by=actor.name)
+        return CaseService(self._store).blinded(actor, wanted)
 
     def adjudications(self, actor: Actor, size: int = 200) -> CasePage:
-        """Return the cases that wait for this person's adjudication, oldest first; none for who may not adjudicate."""
+        """Return the cases that wait for this person's adjudication; none for who may not adjudicate."""
         if not actor.name or not self._access.allows(actor, "oversee"):
             return CasePage(rows=(), total=0)
         return self._store.cases.search(self.to_adjudicate(actor).model_copy(update={"size": size}))
@@ -215,14 +201,14 @@ class TeamService:
             )
         return self._store.decisions.append(entry_on_case(actor, case_id, "comment", note=text))
 
-    def comments(self, actor: Actor, case_id: str) -> tuple[Comment, ...]:
-        """Return the comments on a case, oldest first; others' only once all decisions of a shared case are made."""
+    def comments(self, actor: Actor, case_id: str) -> tuple[tuple[str, Decision], ...]:
+        """Return the comments on a case and when each was made, oldest first.
+
+        Others' are left out until all decisions of a shared case are made.
+        """
         wanted = DecisionFilter(case_id=case_id, kinds=("comment",), newest_first=False, size=1000, blind_to=actor.name)
-        return tuple(
-            Comment(entry.id, entry.at, entry.decision.reviewer, entry.decision.note)
-            for entry in self._store.decisions.entries(wanted).rows
-            if entry.decision is not None
-        )
+        rows = self._store.decisions.entries(wanted).rows
+        return tuple((entry.at, entry.decision) for entry in rows if entry.decision is not None)
 
     def _enter(
         self,
@@ -246,8 +232,14 @@ class TeamService:
     # policies, rubrics, label types, views
 
     def set(self, actor: Actor, record: T) -> T:
-        """Set a policy, a rubric or label types from now on; what was decided before keeps those it was begun under."""
+        """Set a policy, a rubric or label types from now on; what was decided before keeps those it was begun under.
+
+        What is in force already is not set again: no version would differ from the one before. Raises NotAllowed.
+        """
         self._access.require(actor, "oversee")
+        now = self._store.team.in_force(type(record))
+        if record.model_copy(update={"version": now.version}) == now:
+            return now
         return self._store.team.put(name_of(actor), record)
 
     def machine_hidden(self, actor: Actor, case_id: str) -> bool:

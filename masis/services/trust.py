@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 from collections import Counter
-from itertools import compress
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -19,7 +18,7 @@ from masis.schema.team import QueuePolicy
 from masis.schema.trust import FaultScore, Guarantee, SamplePlan
 from masis.services.access import OPEN, Access
 from masis.services.cases import CaseService, machine_hidden
-from masis.services.guarantees import Guarantees, Watch
+from masis.services.guarantees import Guarantees
 from masis.services.reviews import name_of, signed
 from masis.settings import Settings
 from masis.store import Store
@@ -124,8 +123,8 @@ class YieldReport(NamedTuple):
 
 class Own(NamedTuple):
     """The work of a reviewer, or of all ("" for a name): decisions in all and by active hour and day, median seconds a
-    case (None: not recorded), shares; ``differ`` are the cases of several reviewers settled by another verdict.
-    ``adjudications`` are those that stand; they are no decisions.
+    case that was decided or adjudicated (None: not recorded), shares; ``differ`` are the cases of several reviewers
+    settled by another verdict. ``adjudications`` are those that stand; they are no decisions.
     """
 
     reviewer: str
@@ -172,7 +171,8 @@ class TrustService:
     def __init__(self, store: Store, settings: Settings, access: Access = OPEN) -> None:
         self._store, self._access, self._team = store, access, store.team
         self.guarantees = Guarantees(store, settings)
-        self._read: tuple[int, dict[str, list[Any]]] = (-1, {})
+        self.score, self.watch, self.auditors = self.guarantees.score, self.guarantees.watch, store.trust.auditors
+        self._read = (-1, pd.DataFrame())
 
     # reading
 
@@ -180,44 +180,29 @@ class TrustService:
         """Name the state of the log and the scores that all figures follow from: what a cache is keyed by."""
         return f"{self._store.decisions.head().length}:{self.score().version}:{self._store.measures.newest()}"
 
-    def score(self) -> FaultScore:
-        """Return the fitted score in use; version 0 where none was fitted and the built-in order is used."""
-        return self.guarantees.score()
-
-    def watch(self) -> Watch | None:
-        """Return the guarantee in force with what spot checks since say of it; None where none is applied."""
-        return self.guarantees.watch()
-
-    def auditors(self) -> list[tuple[str, dict[str, str], int]]:
-        """Return who audited the newest runs: digest, models by role, cases; most cases first."""
-        return self._store.trust.auditors()
-
     def compare(self, actor: Actor, filters: TrustFilter) -> MachineReport:
         """Compare the audit's verdicts on answers with people's."""
         score = self.score()
         if filters.source == "gold":
-            everything = machine.gold_answers(self._store.trust.gold(), score)
-            if self._hides_open(actor) and len(everything):
-                everything = everything[[self._may_see(actor, case) for case in everything["case_id"]]]
+            everything = machine.gold_answers(machine.frame_of(self._store.trust.gold()), score)
+            if self._hides_open(actor):
+                hidden = {case for case in everything["case_id"] if machine_hidden(self._store, actor, case)}
+                everything = everything[~everything["case_id"].isin(hidden)]
             unaudited = 0
         else:
-            decided = self._decided(actor)
+            decided = self._decided(settled=self._hides_open(actor))
             everything = machine.answers(decided, score)
-            unaudited = sum(
-                bool(settles) and auditor is None
-                for settles, auditor in zip(decided["settles"], decided["auditor"], strict=True)
-            )
+            unaudited = int((decided["settles"].astype(bool) & decided["auditor"].isna()).sum())
         rows = _narrowed(everything, filters)
-        blind = rows["blind"].to_numpy(dtype=bool) if len(rows) else np.zeros(0, dtype=bool)
+        blind, escalated = rows["blind"].to_numpy(dtype=bool), rows["faulty"].isna().to_numpy(dtype=bool)
         kept = rows[blind] if filters.blind_only else rows
-        escalated = rows["faulty"].isna().to_numpy(dtype=bool) if len(rows) else blind
         return MachineReport(
             machine.compare(kept),
             machine.compare(rows[~blind]) if filters.blind_only and not blind.all() else None,
             Left(int((~blind & ~escalated).sum()) if filters.blind_only else 0, int(escalated.sum()), unaudited),
             {by: machine.breakdown(kept, by) for by in ("auditor", "dataset", "field", "month")},
             kept,
-            int(kept["simulated"].astype(bool).sum()) if len(kept) else 0,
+            int(kept["simulated"].astype(bool).sum()),
         )
 
     def parts(self, actor: Actor, level: Literal["claim", "reference"], source: str) -> PartReport:
@@ -237,7 +222,7 @@ class TrustService:
         if names and not self.shows_names():
             self._access.require(actor, "oversee")
         names = names or self.shows_names()
-        frame = machine.frame_of(self._decided(actor))
+        frame = self._decided(settled=self._hides_open(actor))
         frame = frame[frame["kind"] == "decision"]
         shared = frame[frame.duplicated("case_id", keep=False)]
         cases, place = np.unique(shared["case_id"].to_numpy(dtype=str), return_inverse=True)
@@ -275,7 +260,7 @@ class TrustService:
         checks = machine.frame_of(self._store.trust.spot_checks())
         if self._hides_open(actor):
             checks = checks[checks["state"].isin(machine.SETTLED)]
-        decided = self._decided(actor)
+        decided = self._decided(settled=self._hides_open(actor))
         reasons = {case: reason for case, reason in zip(decided["case_id"], decided["reason"], strict=True) if reason}
         truth = [
             machine.truth_of(state, reasons.get(case))
@@ -334,8 +319,8 @@ class TrustService:
         Over all decisions, as a score is fitted on, where no filter is given; blind or not in any case.
         """
         rows = self.compare(actor, (filters or TrustFilter()).model_copy(update={"blind_only": False})).rows
-        rows = rows[rows["faulty"].notna()] if len(rows) else rows
-        truth = rows["faulty"].to_numpy(dtype=bool) if len(rows) else np.zeros(0, dtype=bool)
+        rows = rows[rows["faulty"].notna()]
+        truth = rows["faulty"].to_numpy(dtype=bool)
         if not truth.any():
             return YieldReport(len(truth), 0, {})
         likely = rows["likely"].fillna(1.0).to_numpy(dtype=float)
@@ -352,18 +337,18 @@ class TrustService:
         """Return the actor's own figures, and with ``others`` everybody's, for a lead. Raises NotAllowed."""
         if others:
             self._access.require(actor, "oversee")
-        frame = self._work_of_people(actor)
+        frame = self._decided(actor.name, settled=self._hides_open(actor))
         names = sorted(frame["reviewer"].unique()) if others else [actor.name]
         return [_work(name, frame[frame["reviewer"] == name], frame) for name in names]
 
     def together(self, actor: Actor) -> Own:
         """Return the figures of all reviewers together, of the decisions that this person may count."""
-        frame = self._work_of_people(actor)
+        frame = self._decided(actor.name, settled=self._hides_open(actor))
         return _work("", frame, frame)
 
     def decisions_by(self, actor: Actor, kind: Literal["decision", "adjudication"] = "decision") -> dict[str, int]:
         """Count the decisions, or adjudications, of each person that this one may count: ``together`` has their sum."""
-        frame = self._work_of_people(actor)
+        frame = self._decided(actor.name, settled=self._hides_open(actor))
         return dict(Counter(frame["reviewer"][frame["kind"] == kind]))
 
     def counts_in_words(self, actor: Actor) -> str:
@@ -377,42 +362,22 @@ class TrustService:
         """Return whether reviewers are named beside their verdicts without a lead's asking: no policy blinds them."""
         return self._team.in_force(QueuePolicy).machine == "first"
 
-    def _work_of_people(self, actor: Actor) -> pd.DataFrame:
-        """Return the decisions that count in figures about people: one's own always, of others those that are shown.
+    def _decided(self, reviewer: str = "", *, settled: bool = False) -> pd.DataFrame:
+        """Return every decision that counts and all of the ``reviewer``'s; with ``settled`` others' on settled cases.
 
-        A blind reviewer sees others' on settled cases only; of a shared case they show to nobody until all are made.
-        """
-        frame = machine.frame_of(self._all_decided(actor.name))
-        if not self._hides_open(actor):
-            return frame
-        return frame[frame["state"].isin(machine.SETTLED) | (frame["reviewer"] == actor.name)]
-
-    def _decided(self, actor: Actor) -> dict[str, list[Any]]:
-        """Return the decisions that this person may see: a blind reviewer those on settled cases only."""
-        found = self._all_decided()
-        if not self._hides_open(actor):
-            return found
-        return _kept(found, [state in machine.SETTLED for state in found["state"]])
-
-    def _all_decided(self, viewer: str = "") -> dict[str, list[Any]]:
-        """Return every decision that counts, and the ``viewer``'s own on shared cases that lack others'.
-
-        They are read again only when the log has grown.
+        Those on a shared case count once all are made. The log is read again only when it has grown.
         """
         length = self._store.decisions.head().length
         if self._read[0] != length:
-            self._read = (length, self._store.trust.decided(pending=True))
-        found = self._read[1]
-        if not any(found["pending"]):
-            return found
-        shown = (not lacks or who == viewer for lacks, who in zip(found["pending"], found["reviewer"], strict=True))
-        return _kept(found, list(shown))
+            self._read = (length, machine.frame_of(self._store.trust.decided(pending=True)))
+        frame = self._read[1]
+        counts = ~frame["pending"].astype(bool)
+        if settled:
+            counts &= frame["state"].isin(machine.SETTLED)
+        return frame[counts | (frame["reviewer"] == reviewer)]
 
     def _hides_open(self, actor: Actor) -> bool:
         return CaseService(self._store, self._access).hides_machine_from(actor)
-
-    def _may_see(self, actor: Actor, case_id: str) -> bool:
-        return not machine_hidden(self._store, actor, case_id)
 
     # the score
 
@@ -423,8 +388,8 @@ class TrustService:
         and InputError where there are too few decisions.
         """
         self._access.require(actor, "oversee")
-        rows = machine.answers(self._all_decided(), FaultScore())
-        rows = rows[rows["faulty"].notna() & ~rows["case_id"].isin(self._drawn())] if len(rows) else rows
+        rows = machine.answers(self._decided(), FaultScore())
+        rows = rows[rows["faulty"].notna() & ~rows["case_id"].isin(self._drawn())]
         columns = {name: rows[name].to_numpy() for name in FITTED_ON}
         fitted = fit(columns, rows["faulty"].to_numpy(dtype=bool), rows["question"].tolist()).score
         mocked = int(rows["simulated"].astype(bool).sum())
@@ -466,15 +431,13 @@ class TrustService:
         models = next((models for name, models, _ in self.auditors() if name == auditor), {})
         spent = self._spent(auditor)
         error = 1 - certainty - spent
-        decided = machine.frame_of(self._all_decided())
+        decided = self._decided()
         return Offer(
             auditor,
             models,
             len(pool),
             int(_in_review(pool).sum()),
-            int(((decided["auditor"] == auditor) & decided["coverable"].fillna(0).astype(bool)).sum())
-            if len(decided)
-            else 0,
+            int(((decided["auditor"] == auditor) & decided["coverable"].fillna(0).astype(bool)).sum()),
             tests_of.draws_needed(tolerance, error) if error > 1e-9 else 0,
             tests_of.expected_cut(pool["probability"].to_numpy(dtype=float), tolerance) if len(pool) else 0.0,
             spent,
@@ -496,6 +459,9 @@ class TrustService:
     ) -> SamplePlan:
         """Draw a sample for blind decisions and fix what will be tested on it; the earlier plan ends.
 
+        Raises NotAllowed, and InputError where the draws are too few for the test or more than the pool holds, or no
+        certainty is left.
+
         Args:
             actor: A lead.
             auditor: Whose answers, by digest.
@@ -504,10 +470,6 @@ class TrustService:
             tolerance: The share of faulty answers tolerated among the accepted, 0 to 1.
             certainty: The certainty of the guarantee, earlier plans for the same auditor and rule included.
             seed: Draws the sample; a random one where none is given, recorded with the plan.
-
-        Raises:
-            InputError: Too few draws for the test, more than the pool holds, or no certainty is left.
-            NotAllowed: The actor is no lead.
 
         """
         self._access.require(actor, "oversee")
@@ -557,13 +519,11 @@ class TrustService:
         plan = self._team.in_force(SamplePlan)
         if not plan.version:
             return None
-        decided = machine.frame_of(self._all_decided())
+        decided = self._decided()
         rows = decided[decided["case_id"].isin(plan.case_ids)]
-        blind = rows.groupby("case_id")["blind"].all().to_dict() if len(rows) else {}
-        mocked = rows.groupby("case_id")["simulated"].any().to_dict() if len(rows) else {}
-        settled = (
-            {row["case_id"]: row for row in rows[rows["settles"].astype(bool)].to_dict("records")} if len(rows) else {}
-        )
+        blind = rows.groupby("case_id")["blind"].all()
+        mocked = rows.groupby("case_id")["simulated"].any()
+        settled = {row["case_id"]: row for row in rows[rows["settles"].astype(bool)].to_dict("records")}
         gone = {case for case in plan.case_ids if self._store.cases.summary(case).state in ("redacted", "superseded")}
 
         def outcome(case: str) -> Outcome:
@@ -675,10 +635,6 @@ def _narrowed(frame: pd.DataFrame, filters: TrustFilter) -> pd.DataFrame:
     return frame[frame["at"] < filters.until] if filters.until else frame
 
 
-def _kept(columns: dict[str, list[Any]], rows: list[bool]) -> dict[str, list[Any]]:
-    return {name: list(compress(column, rows)) for name, column in columns.items()}
-
-
 def _letters(number: int) -> str:
     """Return A to Z, then AA, AB, ..."""
     return (_letters(number // 26 - 1) if number >= 26 else "") + chr(ord("A") + number % 26)
@@ -686,19 +642,19 @@ def _letters(number: int) -> str:
 
 def _work(name: str, mine: pd.DataFrame, frame: pd.DataFrame) -> Own:
     """Measure the decisions and adjudications of a person (``mine``) among all that are in the frame."""
+    seconds = pd.to_numeric(mine["seconds"], errors="coerce")
     adjudications, mine = int((mine["kind"] == "adjudication").sum()), mine[mine["kind"] == "decision"]
     settling = frame[frame["settles"].astype(bool) & (frame["verdict"] != "escalate")]
     final = dict(zip(settling["case_id"], settling["verdict"], strict=True))
     several = set(frame["case_id"][frame.duplicated("case_id", keep=False)])
     compared = mine[mine["case_id"].isin(several) & mine["case_id"].isin(final)]
     agreed = [final[case] == verdict for case, verdict in zip(compared["case_id"], compared["verdict"], strict=True)]
-    seconds = pd.to_numeric(mine["seconds"], errors="coerce")
     seconds = seconds[seconds >= LEAST_SECONDS]
     none = Estimate(None, why="no decision")
     return Own(
         name,
         len(mine),
-        len(mine) / mine["at"].str.slice(0, 13).nunique() if len(seconds) else None,
+        len(mine) / mine["at"].str.slice(0, 13).nunique() if mine.index.isin(seconds.index).any() else None,
         len(mine) / mine["at"].str.slice(0, 10).nunique() if len(mine) else None,
         float(seconds.median()) if len(seconds) else None,
         share(mine["verdict"] == "override", mine["question"].to_numpy(dtype=str)) if len(mine) else none,

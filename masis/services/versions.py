@@ -8,16 +8,16 @@ made it.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import NamedTuple
 
 from masis.errors import InputError, StoreError, UnknownRecord
 from masis.schema.actor import Actor
 from masis.schema.case import Case, EarlierVersion
 from masis.schema.wording import counted
-from masis.services.access import OPEN, Access
+from masis.services.access import Service
 from masis.services.cases import earlier_version, newer_version
 from masis.services.reviews import entry_on_case, name_of
-from masis.store import Store
 
 LONGEST_ID = 480
 """Characters of a case's id that its versions' ids begin with, so that they stay within the limit of 500."""
@@ -48,22 +48,17 @@ def with_texts(case: Case, texts: Mapping[str, str], case_id: str, number: int) 
     Raises InputError where no text is new, one is too long, or an id names no evidence that can be filled.
     """
     new = {name: text.strip() for name, text in texts.items() if text.strip()}
+    refused = partial(InputError, field="evidence")
     for name, text in new.items():
         if name not in fillable(case):
-            raise InputError(
-                f"{name!r} is no evidence of case {case.id!r} that lacks its text",
-                cure=f"These can be given one: {', '.join(fillable(case)) or 'none'}.",
-                field="evidence",
-            )
+            cure = f"These can be given one: {', '.join(fillable(case)) or 'none'}."
+            raise refused(f"{name!r} is no evidence of case {case.id!r} that lacks its text", cure=cure)
         if len(text) > LONGEST_TEXT:
-            raise InputError(
-                f"the text of {name!r} has {len(text):,} characters",
-                cure=f"Paste the part that matters, up to {LONGEST_TEXT:,}.",
-                field="evidence",
-            )
+            cure = f"Paste the part that matters, up to {LONGEST_TEXT:,}."
+            raise refused(f"the text of {name!r} has {len(text):,} characters", cure=cure)
     held = {chunk.id: chunk.text for chunk in case.evidence}
     if all(held[name].strip() == text for name, text in new.items()):
-        raise InputError("no text was pasted", cure="Paste the text of at least one address.", field="evidence")
+        raise refused("no text was pasted", cure="Paste the text of at least one address.")
     earlier = case.earlier_version
     filled = {*(earlier.filled if earlier else ()), *new}
     evidence = [
@@ -86,27 +81,16 @@ def with_texts(case: Case, texts: Mapping[str, str], case_id: str, number: int) 
     )
 
 
-class VersionService:
+class VersionService(Service):
     """The use cases of versions of cases."""
-
-    def __init__(self, store: Store, access: Access = OPEN) -> None:
-        self._store, self._access = store, access
 
     def fill_evidence(
         self, actor: Actor, case_id: str, texts: Mapping[str, str], *, seen_version: int | None = None
     ) -> Case:
-        """Store a new version of a case with texts for its evidence; it takes the earlier one's place in the queue.
+        """Store a new version of a case with texts for its evidence, by its ids; it takes the earlier one's place.
 
-        Assignments and tags go over to it. What was decided about the earlier one stays in the log.
-
-        Args:
-            actor: Who pasted the texts; the log names them.
-            case_id: The case whose evidence lacks text.
-            texts: The texts by the ids of the evidence; empty ones are left out.
-            seen_version: The version number of the case's state that the person saw.
-
-        Returns:
-            The new case, not audited yet.
+        Assignments and tags go over to it. What was decided about the earlier one stays in the log. The new case, which
+        is returned, is not audited yet.
 
         Raises:
             InputError: No text is new, an id names no evidence that lacks text, or the actor has no name.

@@ -61,16 +61,11 @@ class Workbench:
     ) -> Workbench:
         """Open the workbench on the database at this path, which is made or migrated where need be.
 
-        Args:
-            database: The file.
-            settings: Those of audits and screenings; the defaults where none are given.
-            unguarded: What to do where a log has lost its guards: refuse, open all the same, or rearm it.
-            access: Whether people have to sign in, with a role that grants what they do.
+        ``settings`` are those of audits and screenings. ``unguarded`` says what to do where a log has lost its guards:
+        refuse, open all the same, or rearm it.
 
-        Raises:
-            StoreError: The file is no database of ours, is newer than this version, or can't be read.
-            SettingsError: ``MASIS_LOG_KEY`` names a file that holds no key.
-
+        Raises StoreError where the file is no database of ours, is newer than this version or can't be read, and
+        SettingsError where ``MASIS_LOG_KEY`` names a file that holds no key.
         """
         store = Store.open(database, unguarded=unguarded, log_key=log_key())
         return cls(store, settings or Settings(), database, access)
@@ -89,12 +84,8 @@ class Workbench:
     def health(self, settings: Settings | None = None, *, ask_models: bool = False) -> HealthReport:
         """Check everything that an audit and a decision need; models are asked only on request, since that may cost."""
         settings = settings or self.settings
-        models = self.check_models(settings) if ask_models else health.models_configured(settings)
-        started = health.of_modules(settings, try_integrations=ask_models)
-        of_auditor, of_disk = health.of_auditor(settings), health.of_disk(self.database)
-        of_backups = health.of_backups(self.backups, settings)
-        parts = (*health.of_store(self.store), *started, of_auditor, *models, of_disk, *of_backups)
-        return HealthReport(health.said_once(parts, settings))
+        of_database = (*health.of_store(self.store), *health.of_backups(self.backups, settings))
+        return health.report(of_database, self.database, settings, ask_models=ask_models)
 
     def check_models(self, settings: Settings | None = None) -> tuple[HealthItem, ...]:
         """Ask each model that fills a role for a word; offline roles audit a small case."""

@@ -4,7 +4,7 @@
     store.cases.add(case)
     store.runs.start(...); store.runs.save_iteration(...); store.runs.finish(run)
     store.decisions.append(decision)
-    store.drafts.save(reviewer, "case:1", "note", "...")
+    store.drafts.save(reviewer, "case:1", {"note": "..."})
 
 A store may be shared between threads; each gets a connection of its own. Other processes may use the same file at the
 same time.
@@ -15,7 +15,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from masis.schema.base import utc_now
@@ -28,7 +27,7 @@ from masis.store.audits.metrics import Measures
 from masis.store.audits.replies import CachedReplies
 from masis.store.audits.runs import Runs
 from masis.store.core import signatures
-from masis.store.core.connections import Database, Unguarded, explained_errors, open_database
+from masis.store.core.connections import Database, Unguarded, open_database
 from masis.store.core.health import Tried, check, try_writing
 from masis.store.core.signatures import Signed
 from masis.store.records import StoreCheck
@@ -55,16 +54,14 @@ class Store:
 
     def __init__(self, database: Database) -> None:
         self.database = database
-        self.cases, self.runs, self.decisions = Cases(database), Runs(database), Decisions(database)
-        self.drafts, self.evidence = Drafts(database), EvidenceOfCases(database)
-        self.executions, self.purges, self.retention = Executions(database), Purges(database), Retention(database)
-        self.redactions, self.team = Redactions(database), Team(database)
-        self.measures, self.outcomes = Measures(database), Outcomes(database)
-        self.datasets, self.trust = Datasets(database), TrustReads(database)
+        self.cases, self.evidence, self.inbox = Cases(database), EvidenceOfCases(database), Inbox(database)
+        self.runs, self.executions, self.measures = Runs(database), Executions(database), Measures(database)
+        self.decisions, self.drafts, self.team = Decisions(database), Drafts(database), Team(database)
+        self.outcomes, self.datasets, self.trust = Outcomes(database), Datasets(database), TrustReads(database)
         self.corpora, self.screenings = Corpora(database), Screenings(database)
-        self.screening_log = ScreeningLog(database)
-        self.inbox = Inbox(database)
-        self.acceptances, self.remembered_grades = Acceptances(database), RememberedGrades(database)
+        self.screening_log, self.acceptances = ScreeningLog(database), Acceptances(database)
+        self.remembered_grades, self.retention = RememberedGrades(database), Retention(database)
+        self.purges, self.redactions = Purges(database), Redactions(database)
 
     @classmethod
     def open(
@@ -84,9 +81,8 @@ class Store:
         """
         opened = open_database(Path(path), now=now, unguarded=unguarded, log_key=log_key)
         store = cls(opened)
-        with explained_errors(store.path):
-            store.runs.mark_lost()
-            store.screenings.mark_lost()
+        store.runs.mark_lost()
+        store.screenings.mark_lost()
         return store
 
     def replies_of(self, case_id: str) -> CachedReplies:
@@ -106,8 +102,7 @@ class Store:
 
     def check(self) -> StoreCheck:
         """Whether file, schema, guards and log are in order. Raises StoreError where the file can't even be read."""
-        with explained_errors(self.path):
-            return check(self.database)
+        return check(self.database)
 
     def check_signatures(self, key: bytes) -> SignatureCheck:
         """Check the signatures of both logs with the key that made them."""
@@ -141,7 +136,5 @@ class Store:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.close()

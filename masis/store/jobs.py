@@ -8,11 +8,13 @@ have; both write the tables ``jobs`` and ``job_parts``, and read the views ``run
 from __future__ import annotations
 
 import contextlib
+import json
 import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from itertools import groupby
+from operator import attrgetter
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -22,8 +24,9 @@ from masis.schema.explain import path_of
 from masis.schema.run import Event
 from masis.schema.screening import ScreeningEvent
 from masis.store.core import process_owner
-from masis.store.core.connections import Database
+from masis.store.core.connections import Part
 from masis.store.core.process_owner import Owner
+from masis.store.core.sql import insert
 
 JobKind = Literal["run", "screening"]
 PartKind = Literal["event", "iteration", "step", "round"]
@@ -33,6 +36,7 @@ P = TypeVar("P")
 M = TypeVar("M", bound=BaseModel)
 
 _AGAIN = {"run": "Audit the case again", "screening": "Screen the question again"}
+"""What replaces a job whose content is gone."""
 
 
 def job_row(connection: sqlite3.Connection, kind: JobKind, job_id: str) -> sqlite3.Row:
@@ -104,11 +108,6 @@ def unpack(packed: bytes) -> str:
 DAMAGE = (zlib.error, ValueError, TypeError)
 """What reading a damaged record raises: pydantic's errors are ValueErrors."""
 
-_CURE = {
-    "run": "Audit its case again, or restore a backup (`masis db restore`).",
-    "screening": "Screen its question again, or restore a backup (`masis db restore`).",
-}
-
 
 @contextlib.contextmanager
 def readable(connection: sqlite3.Connection, kind: JobKind, seq: int) -> Iterator[None]:
@@ -134,23 +133,19 @@ def damaged(
         why = ": ".join(part for part in (path_of(first["loc"]), first["msg"]) if part)
     elif type(error) is ValueError:
         why = str(error)
-    return RecordDamaged(
-        f"{what} can't be read: what is stored of it is damaged or was altered ({why}). {cure or _CURE[kind]}"
-    )
+    cure = cure or f"{_AGAIN[kind]}, or restore a backup (`masis db restore`)."
+    return RecordDamaged(f"{what} can't be read: what is stored of it is damaged or was altered ({why}). {cure}")
 
 
 _UNFINISHED = "SELECT * FROM jobs WHERE kind = ? AND state != 'finished' AND state = ?"
 """Says ``!= 'finished'`` besides, since only what an index says of its rows, word for word, has SQLite use it."""
 
 
-class StoredJobs(Generic[E, P]):
+class StoredJobs(Part, Generic[E, P]):
     """The jobs of one kind in a store: what runs and screenings have in common."""
 
     kind: ClassVar[JobKind]
     event_type: type[E]
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def on_change(self, connection: sqlite3.Connection, job: sqlite3.Row) -> None:
         """Bring up to date what follows from the state of a job. Inside the transaction that changed it."""
@@ -196,15 +191,12 @@ class StoredJobs(Generic[E, P]):
             "kind": self.kind,
             "id": job_id,
             "state": "running",
-            "owner": (owner or process_owner.this_process()).to_text(),
+            "owner": json.dumps(owner or process_owner.this_process()),
             "started_at": at,
             "seen_at": at,
             **columns,
         }
-        connection.execute(
-            f"INSERT INTO jobs ({', '.join(values)}) VALUES ({', '.join('?' * len(values))})",  # noqa: S608
-            [*values.values()],
-        )
+        insert(connection, "jobs", values)
         self.on_change(connection, self.row(connection, job_id))
 
     def progress(self, job_id: str) -> P:
@@ -222,7 +214,7 @@ class StoredJobs(Generic[E, P]):
             if job["state"] == "finished":
                 raise StoreError(f"{self.kind} {job_id!r} is finished: there is nothing to resume. Start a new one.")
             if job["state"] == "running" and not self._lost(job):
-                holder = Owner.from_text(job["owner"])
+                holder = Owner(*json.loads(job["owner"]))
                 raise StoreError(
                     f"{self.kind} {job_id!r} is under way in process {holder.pid} on {holder.host}. Wait for it, or "
                     "cancel it."
@@ -232,7 +224,7 @@ class StoredJobs(Generic[E, P]):
                 job["seq"],
                 state="running",
                 starts=job["starts"] + 1,
-                owner=process_owner.this_process().to_text(),
+                owner=json.dumps(process_owner.this_process()),
                 seen_at=self._database.now(),
                 ended_at=None,
                 why="",
@@ -249,7 +241,7 @@ class StoredJobs(Generic[E, P]):
         """Store events in one transaction."""
         stored: list[E] = []
         with self._database.transaction(durable=False) as connection:
-            for job_id, of_job in groupby(events, key=_job_of):
+            for job_id, of_job in groupby(events, key=attrgetter(f"{self.kind}_id")):
                 seq = self.row(connection, job_id)["seq"]
                 last = last_part(connection, seq, "event")
                 for event in of_job:
@@ -310,7 +302,7 @@ class StoredJobs(Generic[E, P]):
         connection.execute("UPDATE jobs SET seen_at = ? WHERE seq = ?", [self._database.now(), seq])
 
     def _lost(self, job: sqlite3.Row) -> bool:
-        alive = process_owner.is_alive(Owner.from_text(job["owner"]))
+        alive = process_owner.is_alive(Owner(*json.loads(job["owner"])))
         if alive is not None:
             return not alive
         silence = datetime.fromisoformat(self._database.now()) - datetime.fromisoformat(job["seen_at"])
@@ -321,7 +313,3 @@ class StoredJobs(Generic[E, P]):
         update_job(connection, job["seq"], state="interrupted", ended_at=at, why=why)
         self.on_interrupted(connection, job, at)
         self.on_change(connection, job)
-
-
-def _job_of(event: Event | ScreeningEvent) -> str:
-    return event.run_id if isinstance(event, Event) else event.screening_id

@@ -8,7 +8,8 @@ from pydantic import Field
 
 from masis.errors import CaseConflict
 from masis.schema.audit import Draft
-from masis.schema.base import Record, Share
+from masis.schema.base import Page, Record, Share
+from masis.schema.case import Severity
 from masis.schema.display import OneLine
 from masis.schema.review import CaseState, EntryKind, EntrySource, LogCheck, LogEntry, Standing, Verdict
 from masis.schema.run import Iteration, ReviewTier, StepsDone, TerminationReason
@@ -18,15 +19,21 @@ from masis.schema.wording import counted
 
 RunState = Literal["running", "finished", "interrupted"]
 QueueOrder = Literal["risk", "disagreement", "least_confident", "oldest", "newest", "random"]
-"""``risk``: what must be looked at, then what could not be certified, then the rest, each by the estimated probability
-that the answer is faulty; ``disagreement``: where citation engine, critic and judge disagree most; ``least_confident``:
-lowest confidence in the answer, unscored ones first; ``oldest``, ``newest``: by import; ``random``: drawn with a seed.
-Cases not yet audited come last in the first three."""
+"""``risk``: what must be looked at, then what could not be certified, then the rest, each by the severity of the worst
+issue, then by the estimated probability that the answer is faulty; ``disagreement``: where citation engine, critic and
+judge disagree most; ``least_confident``: lowest confidence in the answer, unscored ones first; ``oldest``, ``newest``:
+by import; ``random``: drawn with a seed. Cases not yet audited come last in the first three."""
 
 PageSize = Annotated[int, Field(ge=1, le=1000)]
 RISK_OF_FITTED = 3.0
 """What a fitted probability is multiplied with in ``risk``: cases with and without one are then on one scale."""
 TIER_RANK: dict[ReviewTier | None, float] = {"must_look": 2.0, "not_certified": 1.0, None: 0.0}
+SEVERITY_RANK: dict[Severity | None, int] = {"critical": 4, "high": 3, "medium": 2, "low": 1, None: 0}
+
+
+def risk_of(tier: ReviewTier | None, severity: Severity | None, likely: float) -> float:
+    """Return what the order ``risk`` goes by: tier, then severity of the worst issue, then probability of fault."""
+    return TIER_RANK[tier] + (SEVERITY_RANK[severity] + likely) / len(SEVERITY_RANK)
 
 
 class CaseFilter(Record):
@@ -72,7 +79,7 @@ class CaseSummary(OneLine, Record):
     """A case in a list. Scores, ``invalid`` and ``uncited`` are about the original answer, by the newest finished run;
     ``revised_quality`` is that of its best revision, None where there is none. ``headline``: in a line what is worst
     about the answer, in words from outside; where there are more issues, a second line counts them by kind.
-    ``fault_probability`` is the estimate that the order ``risk`` goes by.
+    ``severity`` is that of its worst issue; within it the order ``risk`` goes by the estimated ``fault_probability``.
 
     ``version`` changes whenever state, run or decision changes; hand it in with a decision, which is refused if it has.
     """
@@ -101,6 +108,7 @@ class CaseSummary(OneLine, Record):
     updated_at: str
     version: int
     fault_probability: float | None = None
+    severity: Severity | None = None
 
     def __repr__(self) -> str:
         quality = "no quality" if self.quality is None else f"quality {self.quality:.2f}"
@@ -108,11 +116,7 @@ class CaseSummary(OneLine, Record):
         return f"<CaseSummary of {self.id[:80]!r}: {self.standing.replace('_', ' ')}, {quality}{worst}>"
 
 
-class CasePage(Record):
-    """One page of cases, and how many there are in all."""
-
-    rows: tuple[CaseSummary, ...]
-    total: int
+CasePage = Page[CaseSummary]
 
 
 class Facets(Record):
@@ -213,8 +217,17 @@ class RunProgress(Record):
     why: str
 
 
-class DecisionFilter(Record):
-    """Which entries of the log, newest first by default. Times are ISO 8601; ``until`` is excluded.
+class LogFilter(Record):
+    """Which entries of a log, on which page, newest first by default. Empty fields don't filter."""
+
+    reviewers: tuple[str, ...] = ()
+    newest_first: bool = True
+    page: int = Field(default=1, ge=1)
+    size: PageSize = 50
+
+
+class DecisionFilter(LogFilter):
+    """Which entries of the decision log. Times are ISO 8601; ``until`` is excluded.
 
     ``blind_to`` names a reviewer: what others wrote about a case whose decisions are not all made does not match.
     Unless ``machine_shown`` is "first", neither do acceptances by the policy whose cases are hidden from them.
@@ -222,7 +235,6 @@ class DecisionFilter(Record):
 
     case_id: str | None = None
     run_id: str | None = None
-    reviewers: tuple[str, ...] = ()
     kinds: tuple[EntryKind, ...] = ()
     sources: tuple[EntrySource, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
@@ -230,29 +242,17 @@ class DecisionFilter(Record):
     until: str | None = None
     blind_to: str | None = None
     machine_shown: MachineShown = "first"
-    newest_first: bool = True
-    page: int = Field(default=1, ge=1)
-    size: PageSize = 50
 
 
-class ScreeningLogFilter(Record):
-    """Which entries of the screening log, newest first by default. Empty fields don't filter."""
+class ScreeningLogFilter(LogFilter):
+    """Which entries of the screening log."""
 
     screening_id: str | None = None
     abstract_id: str | None = None
     kinds: tuple[ScreeningEntryKind, ...] = ()
-    reviewers: tuple[str, ...] = ()
-    newest_first: bool = True
-    page: int = Field(default=1, ge=1)
-    size: PageSize = 50
 
 
-class DecisionPage(Record):
-    """One page of the log, and how many entries there are in all; where there are ``more``, that was counted."""
-
-    rows: tuple[LogEntry, ...]
-    total: int
-    more: bool = False
+DecisionPage = Page[LogEntry]
 
 
 class LogHead(NamedTuple):

@@ -43,6 +43,7 @@ CREATE TABLE cases (
     tier TEXT,
     risk REAL NOT NULL DEFAULT -1,
     headline TEXT,         -- what is worst about the original answer, in words; a second line counts the rest by kind
+    severity TEXT,         -- of its worst issue
     wanted INTEGER NOT NULL DEFAULT 1,   -- how many people decide the case
     pending INTEGER NOT NULL DEFAULT 0,  -- how many decisions are still missing after the first
     policy TEXT,                         -- the policy that these decisions record
@@ -141,6 +142,7 @@ CREATE TABLE jobs (
     likely REAL,  -- the built-in probability of fault
     coverable INTEGER,  -- whether a guarantee may cover it
     headline TEXT,      -- as in cases
+    severity TEXT,      -- as in cases
     -- of a screening
     question TEXT,
     sources TEXT,
@@ -161,7 +163,7 @@ CREATE VIEW runs AS SELECT
     seq, id, state, owner, starts, started_at, seen_at, ended_at, why, cancel_requested, removed_by, asked_by, settings,
     case_seq, case_digest, models, settings_digest, quality, revised_quality, confidence, overall, invalid, uncited,
     iterations, improvement, termination, needs_review, spot_check, flags, reasons, disagreement, doubt, tier, risk, rule,
-    auditor, likely, coverable, headline, draft, payload
+    auditor, likely, coverable, headline, severity, draft, payload
 FROM jobs WHERE kind = 'run';
 CREATE VIEW screenings AS SELECT
     seq, id, state, owner, starts, started_at, seen_at, ended_at, why, cancel_requested, removed_by, settings,

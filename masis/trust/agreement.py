@@ -20,14 +20,16 @@ from numpy.typing import ArrayLike, NDArray
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-RESAMPLES = 1000
+RESAMPLES, SEED = 1000, 0
+"""Of every bootstrap, so that the same decisions give the same figures."""
+MOST_PAIRS = 60
 MOST_UNDEFINED = 0.02
 """Share of resamples in which a coefficient may be undefined and its interval still be shown."""
 LEAST_CLUSTERS, LEAST_RARE, LEAST_DIFFERING = 50, 40, 15
 """A bootstrap interval is shown from so many questions on, with so many ratings outside the most frequent category, and
 so many units on which raters differ.
 
-Chosen by simulation (``masis.trust.simulation.coverage``, docs/trust.md): with fewer the interval covers the truth less
+Chosen by simulation (``benchmarks/trust_simulation.py``, docs/trust.md): with fewer the interval covers the truth less
 often than 92 times in 100 at some prevalence, mostly because what is rare is missing from the sample altogether.
 """
 
@@ -49,11 +51,8 @@ class Estimate(NamedTuple):
 def share(hit: ArrayLike, clusters: ArrayLike | None = None) -> Estimate:
     """Return a share with its exact (Clopper-Pearson) interval, widened where units of a question resemble each other.
 
-    Args:
-        hit: Whether each unit has the property.
-        clusters: The question of each unit. With it the interval is that of as many independent units as carry the same
-            information: their number divided by the design effect (never below 1).
-
+    With ``clusters``, the question of each unit, the interval is that of as many independent units as carry the same
+    information: their number divided by the design effect (never below 1).
     """
     has = np.asarray(hit, dtype=float)
     of = len(has)
@@ -92,39 +91,24 @@ class Counted:
     """Units counted by cell, with what a bootstrap over their questions needs.
 
     ``table`` holds how many units each cell has. ``rare`` counts the ratings outside the most frequent category and
-    ``differing`` the units on which raters differ: few of either make an interval unreliable. None: it doesn't matter.
+    ``differing`` the units on which raters differ: few of either make an interval unreliable.
     """
 
     table: Floats
     cells: Ints
     clusters: Ints
-    rare: int | None = None
-    differing: int | None = None
-    seed: int = 0
+    rare: int
+    differing: int
 
     @classmethod
-    def of(
-        cls,
-        cells: Ints,
-        clusters: ArrayLike,
-        size: int,
-        *,
-        rare: int | None = None,
-        differing: int | None = None,
-        seed: int = 0,
-    ) -> Counted:
-        """Count units: the cell of each, 0 to ``size`` - 1, and the number of its question."""
-        table = np.bincount(cells, minlength=size).astype(float)
-        return cls(table, cells, codes(clusters), rare, differing, seed)
-
-    @classmethod
-    def of_ratings(cls, ratings: Ints, cells: Ints, clusters: ArrayLike, size: int, *, seed: int = 0) -> Counted:
-        """Count units by cell, with how often raters differ and rate outside the most frequent category."""
+    def of(cls, ratings: Ints, cells: Ints, clusters: ArrayLike, size: int) -> Counted:
+        """Count units: the ratings of each, its cell, 0 to ``size`` - 1, and its question."""
         used = np.bincount(ratings[ratings >= 0])
         highest = ratings.max(1, initial=-1)
         differing = int(((ratings >= 0) & (ratings != highest[:, None])).any(1).sum())
         rare = int(used.sum() - used.max(initial=0))
-        return cls.of(cells, clusters, size, rare=rare, differing=differing, seed=seed)
+        table = np.bincount(cells, minlength=size).astype(float)
+        return cls(table, cells, codes(clusters), rare, differing)
 
     @cached_property
     def resampled(self) -> Floats:
@@ -143,7 +127,7 @@ class Counted:
             kinds += [np.bincount(row, minlength=size).astype(float) for row in unique]
             counts += count.tolist()
         weights = np.array(counts, dtype=float)
-        generator = np.random.default_rng(self.seed)
+        generator = np.random.default_rng(SEED)
         drawn = generator.multinomial(int(weights.sum()), weights / weights.sum(), size=RESAMPLES)
         return np.asarray(drawn.astype(float) @ np.array(kinds), dtype=float)
 
@@ -158,9 +142,9 @@ class Counted:
         questions = int(self.clusters.max()) + 1
         if questions < LEAST_CLUSTERS:
             return Estimate(value, n=n, why=f"no interval under {LEAST_CLUSTERS} questions")
-        if self.rare is not None and self.rare < LEAST_RARE:
+        if self.rare < LEAST_RARE:
             return Estimate(value, n=n, why=f"no interval under {LEAST_RARE} ratings other than the most frequent")
-        if self.differing is not None and self.differing < LEAST_DIFFERING:
+        if self.differing < LEAST_DIFFERING:
             return Estimate(value, n=n, why=f"no interval under {LEAST_DIFFERING} on which raters differ")
         values = statistic(self.resampled)
         if np.isnan(values).mean() > MOST_UNDEFINED:
@@ -177,11 +161,6 @@ def codes(names: ArrayLike) -> Ints:
 
 
 # --- two raters: tables of shape (..., k, k) ------------------------------------------------------------------------
-
-
-def raw_agreement(tables: Floats) -> Floats:
-    """Return the share of units on which two raters agree."""
-    return _ratio(np.trace(tables, axis1=-2, axis2=-1), tables.sum((-2, -1)))
 
 
 def cohen_kappa(tables: Floats, weights: str = "") -> Floats:
@@ -229,12 +208,8 @@ def krippendorff_alpha(patterns: Patterns, weights: Floats, ordered: bool = Fals
     totals = coincidences.sum(-1)
     distance = 1.0 - np.eye(counts.shape[1])
     if ordered:
-        reach = np.cumsum(totals, -1)
-        between = np.abs(reach[..., None, :] - reach[..., :, None])
-        halves = totals[..., None, :] / 2 - totals[..., :, None] / 2
-        above = np.arange(counts.shape[1])[None, :] > np.arange(counts.shape[1])[:, None]
-        signed = between - np.where(above, halves, -halves)
-        distance = signed**2 * distance
+        middle = np.cumsum(totals, -1) - totals / 2  # of a category, in the order of all ratings
+        distance = (middle[..., None, :] - middle[..., :, None]) ** 2
     expected = (totals[..., :, None] * totals[..., None, :] * distance).sum((-2, -1))
     observed = (coincidences * distance).sum((-2, -1))
     return 1 - _ratio((totals.sum(-1) - 1) * observed, expected)
@@ -244,8 +219,7 @@ def gwet_ac1(patterns: Patterns, weights: Floats) -> Floats:
     """Return Gwet's AC1 of tables of pattern counts: it stays high where one category is rare and raters agree."""
     counts = patterns.counts
     rated = counts.sum(1)
-    agreeing = (counts * (counts - 1)).sum(1) / np.maximum(rated * (rated - 1), 1)
-    observed = _ratio(weights @ (agreeing * (rated > 1)), weights @ (rated > 1).astype(float))
+    observed = pairwise_agreement(patterns, weights)
     shares = weights @ (counts / np.maximum(rated, 1)[:, None]) / (weights @ (rated > 0).astype(float))[..., None]
     k = counts.shape[1]
     chance = (shares * (1 - shares)).sum(-1) / (k - 1)
@@ -279,21 +253,17 @@ class Agreement(NamedTuple):
     ac1: Estimate
 
 
-def agreement(ratings: Ints, clusters: ArrayLike, categories: Sequence[str], *, seed: int = 0) -> Agreement:
+def agreement(ratings: Ints, clusters: ArrayLike, categories: Sequence[str]) -> Agreement:
     """Measure the agreement of any number of raters, some of whom may not have rated some units.
 
-    Args:
-        ratings: Shape (units, raters): the number of the category, in order from best to worst, -1 for none.
-        clusters: The question of each unit.
-        categories: Their names.
-        seed: Draws the resamples.
-
+    ``ratings`` has a row for each unit and a column for each rater: the number of the category, in order from best to
+    worst, -1 for none. ``clusters`` are the questions of the units.
     """
     kept = (ratings >= 0).sum(1) > 1
     ratings, questions = ratings[kept], np.asarray(clusters)[kept]
     used = np.bincount(ratings[ratings >= 0], minlength=len(categories))
     patterns = Patterns.of(ratings, len(categories))
-    counted = Counted.of_ratings(ratings, patterns.member, questions, len(patterns.counts), seed=seed)
+    counted = Counted.of(ratings, patterns.member, questions, len(patterns.counts))
     return Agreement(
         len(ratings),
         dict(zip(categories, (used / max(1, used.sum())).tolist(), strict=True)),
@@ -318,28 +288,26 @@ class Pair(NamedTuple):
     differ: tuple[int, ...]
 
 
-def pairs(
-    ratings: Ints, raters: Sequence[str], clusters: ArrayLike, ordered: int, *, most: int = 60, seed: int = 0
-) -> list[Pair]:
-    """Return every two reviewers who rated the same units, most units first, up to ``most`` pairs.
+def pairs(ratings: Ints, raters: Sequence[str], clusters: ArrayLike, ordered: int) -> list[Pair]:
+    """Return every two reviewers who rated the same units, most units first, up to ``MOST_PAIRS``.
 
     Categories from number ``ordered`` on have no place in the order: weighted kappa leaves them out.
     """
     rated, questions = ratings >= 0, codes(clusters)
     together = rated.T.astype(float) @ rated
     shared = [(float(together[a, b]), a, b) for a in range(len(raters)) for b in range(a + 1, len(raters))]
-    found = sorted((each for each in shared if each[0]), key=lambda each: -each[0])[:most]
-    return [_pair(ratings[:, [a, b]], (raters[a], raters[b]), questions, ordered, seed) for _, a, b in found]
+    found = sorted((each for each in shared if each[0]), key=lambda each: -each[0])[:MOST_PAIRS]
+    return [_pair(ratings[:, [a, b]], (raters[a], raters[b]), questions, ordered) for _, a, b in found]
 
 
-def _pair(ratings: Ints, names: tuple[str, str], questions: Ints, ordered: int, seed: int) -> Pair:
+def _pair(ratings: Ints, names: tuple[str, str], questions: Ints, ordered: int) -> Pair:
     both = np.flatnonzero((ratings >= 0).all(1))
     same = ratings[both, 0] == ratings[both, 1]
 
     def kappa(units: Ints, weights: str) -> Estimate:
         kept = ratings[units]
         k = int(kept.max(initial=0)) + 1
-        counted = Counted.of_ratings(kept, kept[:, 0] * k + kept[:, 1], questions[units], k * k, seed=seed)
+        counted = Counted.of(kept, kept[:, 0] * k + kept[:, 1], questions[units], k * k)
         return counted.estimate(lambda tables: cohen_kappa(tables.reshape(*tables.shape[:-1], k, k), weights))
 
     return Pair(
@@ -354,13 +322,11 @@ def _pair(ratings: Ints, names: tuple[str, str], questions: Ints, ordered: int, 
 Span = tuple[int, int]
 
 
-def span_f1(marked: Mapping[str, Sequence[Sequence[Span]]], *, seed: int = 0) -> Estimate:
+def span_f1(marked: Mapping[str, Sequence[Sequence[Span]]]) -> Estimate:
     """Return how far reviewers mark the same words: F1 over characters, pooled over the pairs of reviewers.
 
-    Args:
-        marked: For each answer the spans that each of its reviewers marked, end excluded. Undefined where nobody did.
-        seed: Draws the resamples, of answers.
-
+    ``marked`` has for each answer the spans that each of its reviewers marked, end excluded; undefined where nobody
+    did.
     """
     rows: list[tuple[float, float]] = []
     for reviewers in marked.values():
@@ -373,6 +339,6 @@ def span_f1(marked: Mapping[str, Sequence[Sequence[Span]]], *, seed: int = 0) ->
     value = float(table[:, 0].sum() / table[:, 1].sum())
     if len(table) < LEAST_CLUSTERS:
         return Estimate(value, n=len(table), why=f"no interval under {LEAST_CLUSTERS} answers with marks")
-    drawn = np.random.default_rng(seed).multinomial(len(table), np.full(len(table), 1 / len(table)), size=RESAMPLES)
+    drawn = np.random.default_rng(SEED).multinomial(len(table), np.full(len(table), 1 / len(table)), size=RESAMPLES)
     low, high = np.percentile((drawn @ table[:, 0]) / (drawn @ table[:, 1]), (2.5, 97.5))
     return Estimate(value, float(low), float(high), len(table))

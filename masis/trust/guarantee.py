@@ -102,13 +102,8 @@ def try_thresholds(
 ) -> list[Tested]:
     """Test thresholds in order until the first that fails; those behind it don't hold, whatever their draws say.
 
-    Args:
-        thresholds: Fixed before the decisions, strictest first.
-        probability: Of fault, of each drawn answer.
-        faulty: What the decisions made of it.
-        tolerance: The share of faulty answers tolerated.
-        error: The probability of a wrong guarantee.
-
+    They were fixed before the decisions, strictest first. ``probability`` (of fault) and ``faulty`` are of the drawn
+    answers, ``tolerance`` is the share of faulty ones tolerated, ``error`` the probability of a wrong guarantee.
     """
     found: list[Tested] = []
     alive = True

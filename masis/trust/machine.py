@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -52,19 +53,15 @@ def truth_of(state: str, reason: str | None) -> bool | None:
     return {"rejected": True, "approved": False}.get(state)
 
 
-def answers(decided: Mapping[str, Sequence[Any]], score: FaultScore) -> pd.DataFrame:
+def answers(decided: pd.DataFrame, score: FaultScore) -> pd.DataFrame:
     """Return one row an answer that a decision settles and an audit judged, from the columns of the store.
 
     ``faulty`` is None while a case is escalated; ``blind`` says that none of its decisions saw the machine's verdict;
     ``original``: decided about the answer that the audit's verdict is about. ``probability`` is by ``score``.
     """
-    frame = frame_of(decided)
-    if frame.empty:
-        return _judged(frame.assign(faulty=[], source=[]), score)
-    blind = np.asarray(frame["blind"], dtype=bool)
-    cases = codes(frame["case_id"].to_numpy())
-    seen = np.bincount(cases, ~blind) > 0
-    frame["blind"] = ~seen[cases]
+    cases = codes(decided["case_id"].to_numpy())
+    seen = np.bincount(cases, ~decided["blind"].to_numpy(dtype=bool)) > 0
+    frame = decided.assign(blind=~seen[cases])
     settled = frame[frame["settles"].astype(bool) & frame["state"].isin(SETTLED) & frame["auditor"].notna()]
     truths = [truth_of(state, reason) for state, reason in zip(settled["state"], settled["reason"], strict=True)]
     return _judged(
@@ -72,17 +69,14 @@ def answers(decided: Mapping[str, Sequence[Any]], score: FaultScore) -> pd.DataF
     )
 
 
-def gold_answers(labelled: Mapping[str, Sequence[Any]], score: FaultScore) -> pd.DataFrame:
+def gold_answers(labelled: pd.DataFrame, score: FaultScore) -> pd.DataFrame:
     """Return one row an audited answer with gold or imported labels: ``labels.clean``, else all its claims."""
-    frame = frame_of(labelled)
-    found = [_gold_truth(json.loads(text)) for text in frame["labels"]] if len(frame) else []
-    frame = frame.assign(faulty=pd.Series(found, dtype=object), source="gold", blind=True, simulated=False)
+    found = pd.Series([_gold_truth(json.loads(text)) for text in labelled["labels"]], dtype=object)
+    frame = labelled.assign(faulty=found, source="gold", blind=True, simulated=False)
     return _judged(frame[frame["faulty"].notna()], score)
 
 
 def _judged(frame: pd.DataFrame, score: FaultScore) -> pd.DataFrame:
-    if frame.empty:
-        return frame.assign(probability=[], found=[], cluster=[])
     accused = _having(frame["flags"], ACCUSING)
     tier = frame["tier"].where(frame["tier"].notna(), FOUND[2]).where(~accused, FOUND[0])
     columns = {name: frame[name].to_numpy() for name in ("likely", "confidence", "quality", "disagreement", "uncited")}
@@ -144,22 +138,18 @@ class Comparison(NamedTuple):
     error_floor: float | None
 
 
-def compare(frame: pd.DataFrame, *, accused: str = "must_look", seed: int = 0) -> Comparison:
+def compare(frame: pd.DataFrame, *, accused: str = "must_look") -> Comparison:
     """Compare what the audit found with what people found, over rows whose ``faulty`` is known.
 
-    Args:
-        frame: Columns ``found``, ``faulty``, ``question``, and where there are any ``flags`` and ``probability``.
-        accused: The value of ``found`` that says something is wrong.
-        seed: Draws the resamples.
-
+    The columns are ``found`` (``accused`` is its value where something is wrong), ``faulty``, ``question``, and where
+    there are any ``flags`` and ``probability``.
     """
-    frame = frame[frame["faulty"].notna()] if len(frame) else frame
-    truth = frame["faulty"].to_numpy(dtype=bool) if len(frame) else np.zeros(0, dtype=bool)
-    accusing = (frame["found"] == accused).to_numpy() if len(frame) else truth
-    named = frame["cluster"] if "cluster" in frame else frame["question"]
-    questions = codes(named.to_numpy()) if len(frame) else np.zeros(0, dtype=np.int64)
+    frame = frame[frame["faulty"].notna()]
+    truth = frame["faulty"].to_numpy(dtype=bool)
+    accusing = (frame["found"] == accused).to_numpy()
+    questions = codes((frame["cluster"] if "cluster" in frame else frame["question"]).to_numpy())
     cells = accusing.astype(np.int64) * 2 + truth
-    counted = Counted.of_ratings(np.column_stack([accusing, truth]).astype(np.int64), cells, questions, 4, seed=seed)
+    counted = Counted.of(np.column_stack([accusing, truth]).astype(np.int64), cells, questions, 4)
     names = list(dict.fromkeys([*(name for name in FOUND if name in set(frame["found"])), *frame["found"]]))
     predicted = frame["probability"].to_numpy(dtype=float) if "probability" in frame else np.zeros(0)
     calibrated = len(predicted) > 0
@@ -178,7 +168,7 @@ def compare(frame: pd.DataFrame, *, accused: str = "must_look", seed: int = 0) -
         flags=tuple(_flags(frame, truth, questions)),
         curve=tuple(reliability(truth, predicted)) if calibrated else (),
         calibration=calibration_error(truth, predicted) if calibrated else None,
-        error_floor=error_floor(predicted, seed) if calibrated else None,
+        error_floor=error_floor(predicted) if calibrated else None,
     )
 
 
@@ -191,7 +181,7 @@ def _flags(frame: pd.DataFrame, truth: Any, questions: Any) -> Iterator[Flag]:
 
     A run often has a flag as a reason too: an answer with either has it.
     """
-    columns = [column for column in ("reasons", "flags") if column in frame and len(frame)]
+    columns = [column for column in ("reasons", "flags") if column in frame]
     has: dict[str, NDArray[np.bool_]] = {}
     for column in columns:
         texts, place = np.unique(frame[column].to_numpy(dtype=str), return_inverse=True)
@@ -205,8 +195,6 @@ def _flags(frame: pd.DataFrame, truth: Any, questions: Any) -> Iterator[Flag]:
 
 def breakdown(frame: pd.DataFrame, by: str) -> dict[str, Comparison]:
     """Compare by the values of a column, most answers first: auditor, dataset, field, or the month of ``at``."""
-    if not len(frame):
-        return {}
     values = frame["at"].str.slice(0, 7) if by == "month" else frame[by].fillna("(none)").astype(str)
     plain = frame[["found", "faulty", "cluster", "question"]]
     order = sorted(values.unique()) if by == "month" else list(values.value_counts().index[:20])
@@ -229,9 +217,9 @@ def items(labelled: Iterable[CaseOutcome]) -> pd.DataFrame:
         if judgement is None or judgement.iteration is None:
             continue
         gold = outcome.case.get("labels")
-        base = {"case_id": str(outcome.case["id"]), "question": str(outcome.case.get("query", ""))}
-        for level, start, end, faulty in _gold_items(gold if isinstance(gold, dict) else {}, outcome):
-            rows += _matched(base, "gold", True, level, start, end, faulty, judgement.iteration)
+        about = {"case_id": str(outcome.case["id"]), "question": str(outcome.case.get("query", ""))}
+        named = _gold_items(gold if isinstance(gold, dict) else {}, outcome)
+        labels = [("gold", True, judgement.iteration, *label) for label in named]
         for each in outcome.judgements:
             decision = each.entry.decision if each.entry else None
             if decision is None or each.iteration is None:
@@ -239,10 +227,12 @@ def items(labelled: Iterable[CaseOutcome]) -> pd.DataFrame:
             for label in decision.labels:
                 truth = _claim_truth({"label": label.label})
                 if label.target in ("claim", "reference") and label.start is not None and truth is not None:
-                    blind = not decision.machine_shown
-                    rows += _matched(
-                        base, "decision", blind, label.target, label.start, label.end or 0, truth, each.iteration
-                    )
+                    place = label.target, label.start, label.end or 0, truth
+                    labels.append(("decision", not decision.machine_shown, each.iteration, *place))
+        for source, blind, iteration, level, start, end, faulty in labels:
+            if found := _found(level, start, end, iteration):
+                verdicts = {"source": source, "blind": blind, "level": level, "found": found, "faulty": faulty}
+                rows.append(about | verdicts)
     names = ["case_id", "question", "source", "blind", "level", "found", "faulty"]
     return pd.DataFrame(rows, columns=names)
 
@@ -262,9 +252,8 @@ def _gold_items(labels: Mapping[str, Any], outcome: CaseOutcome) -> Iterator[tup
             yield "reference", at, at + len(citation["text"]), citation.get("status") in ("invalid", "misattributed")
 
 
-def _matched(
-    base: Mapping[str, Any], source: str, blind: bool, level: str, start: int, end: int, faulty: bool, iteration: Any
-) -> Iterator[dict[str, Any]]:
+def _found(level: str, start: int, end: int, iteration: Any) -> str:
+    """Return the audit's verdict on the claim or reference that shares most with this place; "" where it has none."""
     if level == "claim":
         placed = [(check.verdict, check.claim) for check in iteration.claims if check.claim.start is not None]
     else:
@@ -274,9 +263,8 @@ def _matched(
             for citation in iteration.citation_audit.citations
         ]
     shared = [(min(end, words.end) - max(start, words.start), found) for found, words in placed]
-    best = max(shared, key=lambda each: each[0], default=(0, ""))
-    if best[0] > 0:
-        yield {**base, "source": source, "blind": blind, "level": level, "found": best[1], "faulty": faulty}
+    most, found = max(shared, key=lambda each: each[0], default=(0, ""))
+    return str(found) if most > 0 else ""
 
 
 def _overlap(one: Any, other: Any) -> bool:
@@ -342,15 +330,9 @@ def draws_for_width(rate: Estimate, width: float) -> int | None:
 
     None before there is an estimate.
     """
-    if rate.value is None:
+    if (value := rate.value) is None:
         return None
-    low, high = 0, 1
-    while _width(rate.value, rate.n + high) > width and high < 1_000_000:
-        low, high = high, high * 2
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (middle + 1, high) if _width(rate.value, rate.n + middle) > width else (low, middle)
-    return low
+    return bisect_left(range(1_000_000), True, key=lambda more: _width(value, rate.n + more) <= width)
 
 
 def _width(rate: float, n: int) -> float:

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from masis.errors import InputError
 from masis.schema.trust import FaultScore
-from masis.trust.agreement import codes
+from masis.trust.agreement import SEED, codes
 
 Floats = NDArray[np.float64]
 
@@ -73,18 +73,11 @@ class Fitted(NamedTuple):
     held_out: Floats
 
 
-def fit(columns: Mapping[str, ArrayLike], faulty: ArrayLike, questions: Sequence[Any], *, seed: int = 0) -> Fitted:
-    """Fit a score on settled decisions, cross-validated by question.
+def fit(columns: Mapping[str, ArrayLike], faulty: ArrayLike, questions: Sequence[Any]) -> Fitted:
+    """Fit a score on settled decisions, cross-validated by question: one is never on both sides of a split.
 
-    Args:
-        columns: Columns of the runs decided about: likely, confidence, quality, disagreement, uncited, invalid, tier.
-        faulty: Whether each answer was found faulty.
-        questions: The question of each: one question is never on both sides of a split.
-        seed: Deals the questions to the folds.
-
-    Raises:
-        InputError: There are too few decisions, faulty or right answers, or questions.
-
+    ``columns`` are those of ``FITTED_ON``, of the runs decided about. Raises
+    InputError where there are too few decisions, faulty or right answers, or questions.
     """
     truth, groups, found = np.asarray(faulty, dtype=bool), codes(np.asarray(questions)), features(columns)
     least = min(int(truth.sum()), int((~truth).sum()))
@@ -95,12 +88,13 @@ def fit(columns: Mapping[str, ArrayLike], faulty: ArrayLike, questions: Sequence
             f"{2 * FOLDS} questions. Until then the built-in order is used.",
         )
     from sklearn.linear_model import LogisticRegression
+    from sklearn.metrics import log_loss, roc_auc_score
     from sklearn.model_selection import StratifiedGroupKFold
 
     means, scales = found.mean(0), found.std(0)
     scales[scales < 1e-9] = 1.0
     standard = (found - means) / scales
-    splits = list(StratifiedGroupKFold(FOLDS, shuffle=True, random_state=seed).split(standard, truth, groups))
+    splits = list(StratifiedGroupKFold(FOLDS, shuffle=True, random_state=SEED).split(standard, truth, groups))
 
     def held_out(strength: float, values: Floats) -> Floats:
         predicted = np.empty(len(truth))
@@ -125,30 +119,13 @@ def fit(columns: Mapping[str, ArrayLike], faulty: ArrayLike, questions: Sequence
         decisions=len(truth),
         faulty=int(truth.sum()),
         questions=len(set(groups.tolist())),
-        log_loss=log_loss(truth, tried[best]),
-        built_in=log_loss(truth, held_out(1.0, standard[:, :1])),
-        baseline=log_loss(truth, constant),
-        auroc=auroc(truth, tried[best]),
+        log_loss=float(log_loss(truth, tried[best])),
+        built_in=float(log_loss(truth, held_out(1.0, standard[:, :1]))),
+        baseline=float(log_loss(truth, constant)),
+        auroc=float(roc_auc_score(truth, tried[best])),
         calibration_error=calibration_error(truth, tried[best]),
     )
     return Fitted(score, tried[best])
-
-
-def log_loss(truth: NDArray[np.bool_], predicted: Floats) -> float:
-    """Return the mean negative log likelihood, in nats."""
-    safe = np.clip(predicted, 1e-6, 1 - 1e-6)
-    return float(-np.where(truth, np.log(safe), np.log(1 - safe)).mean())
-
-
-def auroc(truth: NDArray[np.bool_], predicted: Floats) -> float | None:
-    """Return the chance that a faulty answer is ranked above a right one, a tie counting half; None without both."""
-    positive, negative = int(truth.sum()), int((~truth).sum())
-    if not positive or not negative:
-        return None
-    values, place = np.unique(predicted, return_inverse=True)
-    count = np.bincount(place, minlength=len(values))
-    rank = np.cumsum(count) - (count - 1) / 2
-    return float((rank[place][truth].sum() - positive * (positive + 1) / 2) / (positive * negative))
 
 
 class Reliability(NamedTuple):
@@ -182,9 +159,9 @@ def calibration_error(truth: NDArray[np.bool_], predicted: Floats) -> float:
     return _distance(_bins(predicted), truth, predicted)
 
 
-def error_floor(predicted: Floats, seed: int = 0) -> float:
+def error_floor(predicted: Floats) -> float:
     """Return the calibration error that a perfect score stays under in 95 of 100 sets of these answers."""
-    draws, bins = np.random.default_rng(seed), _bins(predicted)
+    draws, bins = np.random.default_rng(SEED), _bins(predicted)
     errors = [_distance(bins, draws.random(len(predicted)) < predicted, predicted) for _ in range(100)]
     return float(np.percentile(errors, 95))
 
@@ -194,10 +171,10 @@ def _distance(bins: Sequence[NDArray[np.int64]], truth: NDArray[np.bool_], predi
     return apart / max(1, len(truth))
 
 
-def yield_curve(truth: NDArray[np.bool_], order_by: Floats, points: int = 50) -> list[tuple[float, float]]:
+def yield_curve(truth: NDArray[np.bool_], order_by: Floats) -> list[tuple[float, float]]:
     """Return (share of cases read, share of faults found) reading the highest first; ties are read in random order."""
     _, place = np.unique(-order_by, return_inverse=True)
     counts, faults = np.bincount(place).astype(float), np.bincount(place, truth.astype(float))
     read, found = np.r_[0, np.cumsum(counts)] / len(truth), np.r_[0, np.cumsum(faults)] / max(1, truth.sum())
-    at = np.linspace(0, 1, points + 1)
+    at = np.linspace(0, 1, 51)
     return list(zip(at.tolist(), np.interp(at, read, found).tolist(), strict=True))

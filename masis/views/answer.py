@@ -7,18 +7,20 @@ references were resolved by ``masis/audit/citations/resolution.py``, claims chec
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NotRequired, TypedDict, get_args
 
+from masis.audit.sentences import split_sentences
 from masis.schema.audit import Issue
 from masis.schema.case import Case, Evidence, Severity
 from masis.schema.review import answer_digest
 from masis.schema.run import Iteration, Run
 from masis.schema.wording import shortened
 from masis.views.diff import ChangeKind, word_changes
-from masis.views.headline import gravity
+from masis.views.headline import MISSING, gravity, raised
 from masis.views.issue_history import Course, Followed, course_at, follow
 from masis.views.marks import Bearing, EvidencePiece, Piece, Span, answer_pieces, evidence_pieces, reference_marks
 from masis.views.markup import Block, find_markup, with_markup
@@ -66,13 +68,15 @@ class RaisedData(TypedDict):
 class IssueData(RaisedData):
     """One fault with its number, 1 for the one of the headline; ``also`` is what else was raised about its words.
 
-    ``quote`` are the words it is about, where no other text has them.
+    ``quote`` are the words it is about, where no other text has them. ``insert`` is what a correction adds for a
+    missing point; ``claim`` is then less than zero, and ``EvidencePiece.claims`` has it where the evidence says it.
     """
 
     number: int
     also: list[RaisedData]
     evidence: list[str]
     quote: NotRequired[str]
+    insert: NotRequired[str]
     claim: NotRequired[int]
     course: NotRequired[LabelData]
     placed: bool
@@ -178,11 +182,13 @@ def answer_view(
     """
     iteration = run.iterations[index]
     followed = follow(run.iterations)
-    issues, spans = _issues(iteration, course_at(followed, index) if index else {})
+    issues, spans = _issues(case, iteration, course_at(followed, index) if index else {})
     marks = reference_marks(iteration)
     pieces = list(answer_pieces(iteration, marks, spans))
     version = f"{run.id}/{index}/{against}/{shown}"
-    view = _view(case, version, shown_answer(case, run, index), pieces, _evidence(case, iteration, shown), audited=True)
+    view = _view(
+        case, version, shown_answer(case, run, index), pieces, _evidence(case, iteration, issues, shown), audited=True
+    )
     revision = run.iterations[index - 1].revision if index else None
     return {
         **view,
@@ -259,8 +265,9 @@ def _fixed(followed: Iterable[Followed], index: int) -> Iterator[Fixed]:
             yield {"label": label(rule_word(issue.rule)), "description": shortened(issue.description, LONGEST_SENTENCE)}
 
 
-def _issues(iteration: Iteration, courses: dict[str, Course]) -> tuple[list[IssueData], list[list[Span]]]:
+def _issues(case: Case, iteration: Iteration, courses: dict[str, Course]) -> tuple[list[IssueData], list[list[Span]]]:
     """Return the faults in the order of their numbers, the one of the headline first, and where each one stands."""
+    ids = [re.compile(rf"(?<!\w){re.escape(each.id)}(?!\w)") for each in case.evidence]
     claims = {(check.claim.start, check.claim.end): index for index, check in enumerate(iteration.claims)}
     rejected = {each.issue_id: each.reason for each in (iteration.revision.rejected if iteration.revision else ())}
 
@@ -272,39 +279,49 @@ def _issues(iteration: Iteration, courses: dict[str, Course]) -> tuple[list[Issu
         # by the end, where the number stands in the answer; the narrower of two that end together comes first
         return *gravity(issue, None if claim is None else iteration.claims[claim]), span.end, -span.start
 
-    def raised(issue: Issue) -> RaisedData:
+    def sources(issue: Issue) -> Iterable[str]:
+        if issue.evidence_ids or issue.rule != "source_conflict":
+            return issue.evidence_ids
+        return (each.id for each, name in zip(case.evidence, ids, strict=True) if name.search(issue.reason))
+
+    def worded(issue: Issue) -> RaisedData:
+        point = issue.rule == "missing_information"
         reason = "" if issue.rule in SAID_ALREADY else issue.reason
         if issue.id in rejected:
             reason = f"{reason} The reviser rejected this: {rejected[issue.id]}".strip()
         return {
             "label": label(_word(issue)),
             "severity": issue.severity,
-            "description": shortened(issue.description, LONGEST_SENTENCE),
+            "description": shortened(issue.description.removeprefix(MISSING), LONGEST_SENTENCE),
             "reason": shortened(reason, LONGEST_SENTENCE),
-            "suggestion": shortened(issue.suggestion, LONGEST_SENTENCE),
+            "suggestion": "" if point else shortened(issue.suggestion, LONGEST_SENTENCE),
         }
 
     faults = sorted(
-        (sorted(each, key=weight) for each in about_same_words(iteration.issues)), key=lambda each: weight(each[0])
+        (sorted(each, key=weight) for each in about_same_words(raised(iteration))), key=lambda each: weight(each[0])
     )
     issues: list[IssueData] = []
     for number, (first, *others) in enumerate(faults, 1):
-        span, head = _span(first), raised(first)
+        span, head = _span(first), worded(first)
         data: IssueData = {
             "number": number,
             "label": head["label"],
-            "severity": head["severity"],
+            "severity": min((each.severity for each in (first, *others)), key=SEVERITIES.index),
             "description": head["description"],
             "reason": head["reason"],
             "suggestion": head["suggestion"],
-            "also": [raised(each) for each in others],
-            "evidence": list(dict.fromkeys(name for each in (first, *others) for name in each.evidence_ids)),
+            "also": [worded(each) for each in others],
+            "evidence": list(dict.fromkeys(name for each in (first, *others) for name in sources(each))),
             "placed": span is not None,
         }
         if first.rule in UNQUOTED and span is not None:
             data["quote"] = shortened(iteration.answer[span.start : span.end].strip(), LONGEST_SENTENCE)
         if (claim := next((at for at in map(claim_of, (first, *others)) if at is not None), None)) is not None:
             data["claim"] = claim
+        if first.rule == "missing_information":
+            data["claim"] = -number
+            cited = "".join(f" [{name}]" for name in data["evidence"])
+            data["insert"] = f"{head['description'].rstrip('. ')}{cited}."
         if course := courses.get(first.id):
             data["course"] = label(COURSE[course])
         issues.append(data)
@@ -346,8 +363,37 @@ def _word(issue: Issue) -> Word:
     return word._replace(tone="bad") if issue.source == "critic" and issue.major else word
 
 
-def _evidence(case: Case, iteration: Iteration, shown: int) -> list[EvidenceCard]:
+_WORD = re.compile(r"\w{4,}")
+_LETTERS = 4
+"""Letters by which two forms of a word are taken for one."""
+LEAST_SAID = 0.3
+"""Share of the words of a missing point that a sentence must have, so that it is where the evidence says the point."""
+
+
+def _said_in(text: str, point: str) -> Iterator[Span]:
+    """Yield the sentences of a chunk that say a missing point, the one that says most of it first."""
+
+    def words(of: str) -> set[str]:
+        return {each.casefold()[:_LETTERS] for each in _WORD.findall(of)}
+
+    left = words(point)
+    least = max(2, LEAST_SAID * len(left))
+    sentences = [(Span(each.start, each.end), words(text[each.start : each.end])) for each in split_sentences(text)]
+    while sentences:
+        span, said = max(sentences, key=lambda each: len(each[1] & left))
+        if len(said & left) < least:
+            return
+        yield span
+        left -= said
+
+
+def _evidence(case: Case, iteration: Iteration, issues: Sequence[IssueData], shown: int) -> list[EvidenceCard]:
     marked: dict[str, list[Bearing]] = defaultdict(list)
+    texts = {chunk.id: chunk.text for chunk in case.evidence}
+    for fault in issues:
+        for name in fault["evidence"] if "insert" in fault else ():
+            spans = _said_in(texts.get(name, ""), fault["description"])
+            marked[name] += [Bearing(span, -fault["number"], False) for span in spans]
     sources: dict[str, list[int]] = defaultdict(list)
     for index, check in enumerate(iteration.claims):
         for quote in check.quotes:
@@ -386,7 +432,7 @@ def _card(chunk: Evidence, marked: list[Bearing], orders: list[Span], cited: int
         "pieces": with_markup(pieces, markup) if markup else pieces,
         "blocks": list(markup.blocks) if markup else [],
         "cited": cited,
-        "bearing": sorted({mark.claim for mark in spans}),
+        "bearing": sorted({mark.claim for mark in spans if mark.claim >= 0}),
         "source_against": [],
     }
 

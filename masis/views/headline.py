@@ -13,15 +13,18 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from masis.schema.audit import CitationAudit, ClaimCheck, Contradiction, Issue
-from masis.schema.calls import Replayed
+from masis.schema.case import Severity
 from masis.schema.review import Standing
-from masis.schema.run import MUST_LOOK, ReviewCode, Run
-from masis.schema.wording import counted, shortened, with_article
+from masis.schema.run import MUST_LOOK, Iteration, ReviewCode, Run
+from masis.schema.wording import counted, shortened
 from masis.settings import OFFLINE
-from masis.views.words import Tone
+from masis.views.words import SEVERITY, Tone
 
 LONGEST_HEADLINE = 150
 """Characters of a headline: what a row of the queue shows in two lines at 1440 pixels."""
+
+MISSING = "Missing information: "
+"""How the description of a missing point begins; what follows is the point."""
 
 LONGEST_VALUE, LONGEST_ID, LONGEST_OBJECTION = 40, 30, 90
 LED_IN = 25
@@ -48,26 +51,26 @@ KINDS: dict[str, Kind] = {
     "partial": Kind("partly supported claim", "partly supported claims", "bad"),
     "serious": Kind("serious issue by the critic", "serious issues by the critic", "bad"),
     "reason": Kind("reason to look", "reasons to look", "bad"),
-    "conflict": Kind("conflict between sources", "conflicts between sources", "warn"),
+    "missing": Kind("missing point", "missing points", "warn"),
     "uncited": Kind("sentence without a citation", "sentences without a citation", "warn"),
     "lesser": Kind("lesser issue", "lesser issues", "warn"),
-    "missing": Kind("missing point", "missing points", "warn"),
+    "conflict": Kind("conflict between sources", "conflicts between sources", "warn"),
     "unscored": Kind("step without a result", "steps without a result", "calm"),
     "unconfirmed": Kind("claim not confirmed", "claims not confirmed", "calm"),
-    "redundant": Kind("redundant citation", "redundant citations", "calm"),
     "uncertified": Kind("reason not to certify", "reasons not to certify", "calm"),
+    "redundant": Kind("redundant citation", "redundant citations", "calm"),
     "nothing": Kind("", "", "calm"),
 }
-"""Every kind of issue, the gravest first: the first that occurs makes the headline."""
+"""Every kind of issue, the gravest first: the first that occurs makes the headline, but for a redundant citation."""
 
 _SAYS_HOW_MANY = frozenset({"uncited", "unscored", "unconfirmed"})
 """Kinds whose sentence counts them already."""
 
-_LEADS = {"missing": "Leaves out: "}
+_LEADS = {"missing": "Leaves out: ", "conflict": "Sources disagree: "}
 """How the line of a kind begins."""
 
-_LESSER = frozenset({"conflict", "uncited", "lesser", "redundant"})
-"""Kinds of issues beside which the line still says that nothing was found; what is left out is a finding."""
+_LESSER = frozenset({"missing", "uncited", "lesser", "conflict"})
+"""Kinds of issues with which a case still counts as one where nothing was found: the line says that they are lesser."""
 
 _NO_ISSUE = frozenset({"failed", "reason", "uncertified"})
 """Kinds that no issue of the answer is counted under."""
@@ -109,7 +112,7 @@ class Headline(NamedTuple):
     kind: str
     counts: tuple[tuple[str, int], ...] = ()
     minor: bool = False
-    """Whether the case counts as one where nothing was found: the line says so, and what there is all the same."""
+    """Whether the case counts as one where nothing was found: the line says that what there is is a lesser issue."""
 
     @property
     def tone(self) -> Tone:
@@ -122,8 +125,7 @@ class Headline(NamedTuple):
         left = [
             (KINDS[kind], count)
             for kind, count in self.counts
-            if kind not in _NO_ISSUE
-            and (kind != self.kind or (count > 1 and not self.minor and kind not in _SAYS_HOW_MANY))
+            if kind not in _NO_ISSUE and (kind != self.kind or (count > 1 and kind not in _SAYS_HOW_MANY))
         ]
         return " · ".join(counted(count, kind.one, kind.many) for kind, count in left)
 
@@ -148,19 +150,49 @@ def headline(run: Run) -> Headline:
         return Headline(
             _Line((f"Audit failed: {why}" if why else "The audit finished no iteration",)).led_by(""), "failed"
         )
-    found = _found(original.citation_audit, original.claims, original.issues)
-    if (disagree := original.critique.conflicting_evidence) and "conflict" not in found:
-        found["conflict"] = _Line((f"Sources disagree: {disagree[0].rstrip('.')}",)), len(disagree)
+    found = _found(original.citation_audit, original.claims, raised(original))
     found |= _reasons(run, found)
     counts = tuple((kind, found[kind][1]) for kind in KINDS if kind in found)
-    if not counts:
-        return Headline(f"Nothing found by {_checks(run)}", "nothing")
-    worst, count = counts[0]
-    line = found[worst][0]
+    worst, count = counts[0] if counts else ("redundant", 0)
+    if worst == "redundant":  # its marker in the answer says it
+        offline = all(model == OFFLINE for role, model in run.models.items() if role != "drafter")
+        whose = "offline" if offline else "model's"
+        return Headline(f"Nothing found by the {whose} checks", "nothing", counts)
+    line, lead = found[worst][0], _lead(worst, count)
     if worst not in _LESSER or standing(run) != "nothing_found":
-        return Headline(line.led_by(_lead(worst, count)), worst, counts)
-    but = with_article(KINDS[worst].one) if count == 1 else counted(count, "", KINDS[worst].many)
-    return Headline(line.led_by(f"Nothing found but {but}: "), worst, counts, minor=True)
+        return Headline(line.led_by(lead), worst, counts)
+    lesser = f"Lesser, {lead[:1].lower()}{lead[1:]}" if lead else "Lesser: "
+    return Headline(line.led_by(lesser), worst, counts, minor=True)
+
+
+def raised(iteration: Iteration) -> tuple[Issue, ...]:
+    """Return the issues of an answer; a conflict that the critic names without raising it is one of severity low."""
+    if any(each.rule == "source_conflict" for each in iteration.issues):
+        return iteration.issues
+    named = (
+        Issue(
+            id=f"conflict-{number}",
+            key=f"conflict-{number}",
+            source="critic",
+            type="contradiction",
+            rule="source_conflict",
+            severity="low",
+            description="The critic names sources that disagree. See whether the answer says so.",
+            reason=conflict,
+            suggestion="",
+        )
+        for number, conflict in enumerate(iteration.critique.conflicting_evidence, 1)
+    )
+    return (*iteration.issues, *named)
+
+
+def worst_severity(original: Iteration) -> Severity | None:
+    """Return the severity of the worst issue of an answer, None without one.
+
+    What is no accusation (a claim not confirmed, a redundant citation) has none.
+    """
+    found = {each.severity for each in raised(original) if KINDS[_kind(each)].tone != "calm"}
+    return next((each for each in SEVERITY if each in found), None)
 
 
 def _lead(kind: str, count: int) -> str:
@@ -303,16 +335,19 @@ _KIND_OF_RULE = {
 }
 
 
+def _kind(issue: Issue) -> str:
+    return _kind_of(issue) or _KIND_OF_RULE.get(issue.rule, "uncertified")
+
+
 def gravity(issue: Issue, check: ClaimCheck | None) -> tuple[int, bool]:
     """Return by what issues are sorted so that the one of the headline comes first; ``check`` is of its claim."""
-    kind = _kind_of(issue) or _KIND_OF_RULE.get(issue.rule, "uncertified")
-    return [*KINDS].index(kind), check is not None and not _exact(check)
+    return [*KINDS].index(_kind(issue)), check is not None and not _exact(check)
 
 
 def _issue_line(issue: Issue) -> _Line:
     if issue.rule == "source_conflict":  # the reason has both values, the description none
-        return _Line((f"Sources disagree: {issue.reason.rstrip('.')}",))
-    return _Line((issue.description.removeprefix("Missing information: ").rstrip("."),))
+        return _Line((issue.reason.rstrip("."),))
+    return _Line((issue.description.removeprefix(MISSING).rstrip("."),))
 
 
 def _fabricated(audit: CitationAudit, references: Sequence[str]) -> _Line:
@@ -395,18 +430,6 @@ def _unconfirmed(undecided: Sequence[ClaimCheck], total: int) -> _Line:
     reason = because[why] if why else "offline" if offline else ""
     claims = f"{len(undecided):,} of {total:,} {'claim' if total == 1 else 'claims'} not confirmed"
     return _Line((f"{claims}: {reason}" if reason else claims,))
-
-
-def _checks(run: Run) -> str:
-    """Name the checks that found nothing: the models', or the offline ones."""
-    for role, model in run.models.items():
-        asked = model.removeprefix(f"{OFFLINE},")
-        if role == "drafter" or asked == OFFLINE:
-            continue
-        replayed = Replayed.of(asked)
-        name = replayed.model if replayed else asked
-        return f"the checks of {_clean(name.rpartition(':')[2] or asked, LONGEST_VALUE)}"
-    return "the offline checks"
 
 
 def _words(check: ClaimCheck) -> str:

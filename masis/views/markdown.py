@@ -12,7 +12,14 @@ from itertools import groupby
 
 from masis.views.words import LabelData, Tone, Word
 
-TONE_COLOUR: dict[Tone, str] = {"bad": "red", "warn": "orange", "good": "green", "calm": "gray", "busy": "blue"}
+TONE_COLOUR: dict[Tone, str] = {
+    "grave": "red",
+    "bad": "red",
+    "warn": "orange",
+    "good": "green",
+    "calm": "gray",
+    "busy": "blue",
+}
 """The tones as Streamlit's Markdown names colours."""
 
 _MARKDOWN = str.maketrans({sign: f"\\{sign}" for sign in string.punctuation})

@@ -85,7 +85,10 @@ def checks_passed(run: Run) -> list[str]:
 
     Where a guarantee waived reasons, the checks that gave them did not pass: the last line names the reasons instead.
     """
-    passed = [f"{CHECKS[check.name]}: {check.detail}" for check in run.acceptance.checks if check.passed]
+    details = {check.name: check.detail for check in run.acceptance.checks if check.passed}
+    if "ending" in details:
+        details["ending"] = STOPPED[run.termination_reason]
+    passed = [f"{CHECKS[name]}: {detail}" for name, detail in details.items()]
     if run.acceptance.guarantee is None:
         return passed
     waived = ", ".join(REASON[code].text for code in run.acceptance.waived)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Literal, NamedTuple, TypedDict, get_args
 
 from masis.schema.calls import Replayed
+from masis.schema.case import Severity
 from masis.schema.review import CaseState, EntryKind, EntrySource, Standing, Verdict
 from masis.schema.run import ReviewCode, ReviewTier, TerminationReason
 from masis.settings import OFFLINE
 
-Tone = Literal["bad", "warn", "good", "calm", "busy"]
-"""How a label should feel; the style sheets give each tone its colour, in light and in dark."""
+Tone = Literal["grave", "bad", "warn", "good", "calm", "busy"]
+"""How a label should feel; the style sheets give each tone its colour, in light and in dark, ``grave`` a full red."""
 
 STATES: tuple[CaseState, ...] = get_args(CaseState)
 
@@ -103,9 +104,13 @@ WAITS_FOR: dict[CaseState, Word] = {
 FOR_YOU = Word("Waiting for you to adjudicate", "warn", "Its reviewers differ, and you are none of them")
 """Stands in place of ``WAITS_FOR["needs_adjudication"]`` for whoever may adjudicate the case."""
 
-SIGNS: tuple[tuple[float, str], ...] = ((0.97, "very strong"), (0.85, "strong"), (0.5, "some"), (0.0, "few"))
-"""How strong the signs of a fault are, from which probability on. In words: the built-in estimate orders a queue and
-is not calibrated."""
+SEVERITY: dict[Severity, Word] = {
+    "critical": Word("critical", "grave", "Its worst issue can do harm, or makes the answer worthless"),
+    "high": Word("high", "bad", "Its worst issue makes the answer wrong"),
+    "medium": Word("medium", "warn", "Its worst issue makes the answer poorer, not wrong"),
+    "low": Word("low", "calm", "Its worst issue is a small one"),
+}
+"""How severe the worst issue of an answer is, the most severe first."""
 
 
 def stands(standing: Standing, state: CaseState) -> tuple[Word, str]:

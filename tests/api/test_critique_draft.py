@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from masis.api.draft_critique import critique_draft, critique_request, metrics
+from masis.api.draft_critique import critique_draft, metrics
 from masis.audit.critique import CritiqueJudgement, Objection
 from masis.errors import InputError, ProviderFailed, ReviserFailed, StepError
 from masis.pipeline import query_with_critique
@@ -120,7 +120,7 @@ def test_names_are_read_in_both_spellings_and_written_in_the_spec_s() -> None:
     request = {"query": QUERY, "draft": RIGHT, "sources": [SOURCES[0] | {"relevanceScore": 0.5, "path": "a/b.md"}]}
     read = DraftCritiqueRequest.model_validate_json(json.dumps(request | {"options": {"auto_revise": True}}))
     assert (read.sources[0].relevance_score, read.options and read.options.auto_revise) == (0.5, True)
-    written = critique_request(read).model_dump(by_alias=True)
+    written = critique_draft(read.query, read.draft, read.sources, read.options).model_dump(by_alias=True)
     assert {"isValid", "confidence", "issues", "suggestions", "revisedDraft", "metadata"} <= written.keys()
     assert {"factsChecked", "factsVerified", "sourcesUsed", "critiqueTimeMs"} <= written["metadata"].keys()
     with pytest.raises(ValidationError):

@@ -224,6 +224,12 @@ def test_in_a_narrow_window_evidence_is_a_tab_the_decision_stays_and_keys_go_fro
         expect(marker).to_be_in_viewport(ratio=1)
     page.keyboard.press("g")
     expect(evidence).to_be_visible()
+    expect(page.get_by_role("tab", name="Evidence")).to_be_in_viewport(ratio=1)
+    page.keyboard.press("o")  # the correction stands below the evidence that it is written from
+    expect(page.locator(".editor")).to_be_in_viewport(ratio=1)
+    expect(page.locator(".evidence .lit-against")).to_be_in_viewport()
+    page.keyboard.press("Escape")
+    page.keyboard.press("u")
     page.keyboard.press("g")
     expect(marker).to_be_focused()
     page.keyboard.press("Escape")
@@ -249,6 +255,25 @@ def test_in_a_narrow_window_evidence_is_a_tab_the_decision_stays_and_keys_go_fro
     expect(last).to_be_in_viewport(ratio=1)
     page.get_by_role("button", name="Discard draft").click(delay=40)
     expect(page.get_by_label("Corrected answer")).to_be_hidden()
+
+
+def test_what_is_missing_is_read_beside_its_passage_and_handed_to_the_correction(
+    mount: Callable[..., Mounted], fabricated: Any
+) -> None:
+    point = {"number": 9, "claim": -9, "placed": False, "evidence": ["chunk_4"], "insert": "Ice [chunk_4]."}
+    missing = {**fabricated["issues"][0], **point, "description": "Ice", "reason": "Asked for.", "also": []}
+    cards = [{**each, "pieces": [{"text": "It speaks of ice.", "claims": [-9]}]} for each in fabricated["evidence"]]
+    mounted = mount("answer_view")
+    mounted.draw({**fabricated, "issues": [*fabricated["issues"], missing], "evidence": cards})
+    page, panel = mounted.page, mounted.page.locator(".why-panel")
+    page.evaluate("window.addEventListener('masis-insert', event => { window.inserted = event.detail })")
+    page.evaluate("window.dispatchEvent(new CustomEvent('masis-issue', { detail: -1 }))")
+    expect(page.locator(".issue").last).to_be_in_viewport(ratio=1)
+    expect(panel).to_contain_text("Ice")
+    expect(panel).to_contain_text("Asked for.")
+    expect(page.locator(".evidence .lit-near").first).to_have_text("It speaks of ice.")
+    panel.get_by_role("button", name="Insert into the correction").click(delay=40)
+    assert page.evaluate("window.inserted") == "Ice [chunk_4]."
 
 
 def test_the_card_of_an_uncited_sentence_quotes_it_and_the_reason_names_its_evidence(

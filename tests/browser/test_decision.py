@@ -76,7 +76,7 @@ class ReviewServer:
 
     def drafted(self, case_id: str, field: str) -> Any:
         for name in ("Ada", ""):
-            found = self.workbench.store.drafts.load(name, f"case:{case_id}")
+            found = self.workbench.store.drafts.get(name, f"case:{case_id}").values
             if field in found:
                 return found[field]
         return None
@@ -217,7 +217,7 @@ def test_a_killed_server_loses_neither_a_correction_nor_a_comment_that_rested(
     tab.page.get_by_text("Comments, assignment, tags").click(delay=40)
     tab.page.get_by_label("Comment", exact=True).press_sequentially(words, delay=5)
     stored = server.workbench.store.drafts
-    until(lambda: stored.load("Ada", f"comment:{case}").get("text") == words, tab.page, "the comment is drafted")
+    until(lambda: stored.get("Ada", f"comment:{case}").values.get("text") == words, tab.page, "the comment is drafted")
     found.get_by_text("Override", exact=True).click(delay=40)
     answer = found.get_by_label("Corrected answer")
     answer.press("Control+End")
@@ -240,7 +240,7 @@ def test_a_killed_server_loses_neither_a_correction_nor_a_comment_that_rested(
     tab.page.get_by_role("button", name="Add comment").click(delay=40)
     expect(tab.page.get_by_text("Team: 1 comment")).to_be_visible()
     expect(field).to_have_value("")
-    assert [comment.text for comment in server.workbench.team.comments(ADA, case)] == [words]
+    assert [comment.note for _, comment in server.workbench.team.comments(ADA, case)] == [words]
     assert not stored.load("Ada", f"comment:{case}")
 
 

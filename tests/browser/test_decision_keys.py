@@ -62,7 +62,7 @@ def draw(mount: Callable[..., Mounted], run: Run) -> Draw:
             },
             "reporting": forms.reporting(CASE.answer or "", LabelTypes(), None),
             "history": [],
-            "go": {"waiting": True, "says": "3 to review in this queue"},
+            "go": {"waiting": True, "says": "3 cases without a decision"},
             "keys": key_map(),
         }
         page = mounted.page
@@ -229,6 +229,43 @@ def test_an_act_is_confirmed_in_words_and_can_be_undone(draw: Draw) -> None:
     says(page).to_contain_text("The draft was discarded.")
     page.keyboard.press("u")
     expect(page.get_by_label("Note")).to_have_value("a note")
+
+
+def test_what_is_missing_is_inserted_at_the_end_of_the_correction_and_can_be_undone(draw: Draw) -> None:
+    page = draw()
+    page.keyboard.press("i")
+    says(page).to_contain_text("Nothing to insert")
+    page.evaluate("window.dispatchEvent(new CustomEvent('masis-insert', { detail: 'It has two lanes [chunk_1].' }))")
+    field = page.get_by_label("Corrected answer")
+    expect(field).to_have_value(f"{CASE.answer} It has two lanes [chunk_1].")
+    says(page).to_contain_text("Inserted at the end of the correction")
+    page.evaluate("window.dispatchEvent(new CustomEvent('masis-insert', { detail: 'It has two lanes [chunk_1].' }))")
+    says(page).to_contain_text("has this already")
+    page.keyboard.press("u")  # the draft
+    expect(field).to_be_hidden()
+
+
+SERIOUS = [
+    {"ids": ["i"], "label": {"text": "wrong", "tone": "bad", "meaning": ""}, "severity": "high", "text": "It is."}
+]
+
+
+@pytest.mark.parametrize("key", ["u", "Escape"])
+def test_what_is_begun_is_taken_back_before_the_decision_on_another_case(draw: Draw, key: str) -> None:
+    page = draw(serious=SERIOUS, previous="Rejected the original answer of c0")
+    page.keyboard.press("a")
+    expect(page.get_by_role("alert")).to_contain_text("One serious issue is open")
+    page.keyboard.press(key)
+    expect(page.get_by_role("alert")).to_be_hidden()
+    expect(page.get_by_role("radio", name="Approve")).not_to_be_checked()
+    says(page).to_contain_text("Not approved")
+    page.keyboard.press("u")  # what it would undo is named first
+    says(page).to_contain_text("Rejected the original answer of c0.")
+    acts = [value["kind"] for _, name, value in draw.sent() if name == "act"]  # type: ignore[attr-defined]
+    assert acts == []
+    page.keyboard.press("u")
+    acts = [value["kind"] for _, name, value in draw.sent() if name == "act"]  # type: ignore[attr-defined]
+    assert acts == ["undo_previous"]
 
 
 def test_the_revision_is_asked_for_as_correction_by_button_and_key(draw: Draw) -> None:

@@ -149,6 +149,8 @@ def test_a_file_with_columns_of_its_own_becomes_audited_cases(demo: str, open_ta
 
 PAGES = ("/new", "/retention", "/queue")
 NEVER_DRAWN = {
+    "hint": "drawn under a text that was typed and not sent yet",
+    "toasts": "drawn with a message, such as that of a new name",
     "dialog": "no page opens one: it is looked for so that keys do nothing behind a dialog",
     "primary_submit": "drawn by the retention page only where something is past its time",
 }

@@ -114,7 +114,7 @@ def hostile(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Itera
         )
     undone(workbench, IDS["markup"], MARKUP[:80])
     for field in ("note", "corrected", "other", "question", "evidence", "answer"):
-        workbench.store.drafts.save("", f"case:{IDS['plain']}", field, MARKUP)
+        workbench.store.drafts.save("", f"case:{IDS['plain']}", {field: MARKUP})
     workbench.store.close()
     with serving("serve", "--db", str(folder / "hostile.db"), folder=folder) as base:
         yield Hostile(base, folder / "hostile.db", runs[IDS["plain"]].id)

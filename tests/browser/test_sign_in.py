@@ -58,7 +58,11 @@ class Served(NamedTuple):
         return urlsplit(self.base).port or 0
 
     def entries(self, case_id: str) -> list[LogEntry]:
-        return [each for each in self.workbench.reviews.iterate() if each.decision and each.decision.case_id == case_id]
+        return [
+            each
+            for each in self.workbench.store.decisions.iterate()
+            if each.decision and each.decision.case_id == case_id
+        ]
 
 
 def bridge(number: int) -> Case:

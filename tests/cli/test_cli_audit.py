@@ -85,7 +85,7 @@ def test_several_processes_give_the_same_runs_as_one(masis: Masis, tmp_path: Pat
         assert result.exit_code == 0, result.stderr
         changing = {"id", "started_at", "finished_at", "iterations", "spot_check", "usage"}
         found.append([run.model_dump(exclude=changing) for run in runs_in(out)])
-        states = Workbench.open(tmp_path / f"{concurrency}.db").cases.overview().states
+        states = Workbench.open(tmp_path / f"{concurrency}.db").store.cases.states()
         assert sum(states.values()) == 20
         assert "new" not in states or states["new"] == 0
     assert found[0] == found[1]

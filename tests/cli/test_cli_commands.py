@@ -17,7 +17,7 @@ import pytest
 from click.testing import CliRunner
 
 from masis.cli import main
-from masis.datasets.exports import Selection
+from masis.datasets.exports.export import Selection
 from masis.schema.actor import Actor
 from masis.services import Workbench, demo_case_files
 from masis.services.records import CaseFilter
@@ -134,7 +134,7 @@ def test_the_first_example_of_every_command_runs(
     monkeypatch.chdir(folder)
     monkeypatch.setenv("MASIS_DB", str(folder / "review.db"))
     monkeypatch.setattr("masis.ui.shell.serve.launch", lambda *_, **__: 0)
-    monkeypatch.setattr("masis.services.demo.demo_case_files", lambda: demo_case_files()[:1])
+    monkeypatch.setattr("masis.services.demo_database.demo_case_files", lambda: demo_case_files()[:1])
     words = each.example()
     for placeholder, known in prepared.ids.items():
         words = words.replace(placeholder, known)

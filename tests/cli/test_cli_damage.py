@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from masis.datasets.exports import FORMATS
+from masis.datasets.exports.formats import FORMATS
 from masis.errors import DatabaseFull, RecordDamaged
 from masis.schema.review import Decision, TargetLabel
 from masis.services import Workbench
@@ -43,7 +43,7 @@ def test_a_damaged_run_is_named_with_its_case_and_the_cure(
     assert result.exit_code == 1
     named = f"run 'run-{number}' of case 'case-{number}' can't be read"
     assert f"{named}: what is stored of it is damaged or was altered (it can't be decompressed)." in result.stderr
-    assert "Audit its case again, or restore a backup (`masis db restore`)." in result.stderr
+    assert "Audit the case again, or restore a backup (`masis db restore`)." in result.stderr
     assert "This is a bug" not in result.stderr
 
 

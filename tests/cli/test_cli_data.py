@@ -341,7 +341,7 @@ def test_decisions_on_the_sample_estimate_what_passed_unseen(masis: Masis, lake:
     database = tmp_path / "desk.db"
     masis("import", lake, "--needs-review", "--sample", "50%", "--db", database)
     workbench = Workbench.open(database)
-    sampled = [case_id for case_id, _ in workbench.store.team.spot_checks()]
+    sampled = workbench.store.trust.spot_checks()["case_id"]
     for number, case_id in enumerate(sampled):
         decided_on(workbench, case_id, "reject" if number < 2 else "approve" if number < 8 else "escalate")
     decided_on(workbench, "case-41", "reject")  # it needed review: it says nothing about what passed

@@ -101,8 +101,7 @@ def test_programs_that_may_hold_texts_of_cases_are_named_and_left(
 ) -> None:
     at = tmp_path / "programs"
     monkeypatch.setenv("MASIS_PROGRAMS_FOLDER", str(at))
-    of_people = {"source": "decisions", "digest": "d", "train": 6, "held_out": 7, "seed": 0}
-    old = {"made_at": "2020-03-01T10:00:00.000Z", "data": programs.MadeFrom.model_validate(of_people)}
+    old = {"made_at": "2020-03-01T10:00:00.000Z", "source": "decisions"}
     programs.saved(at, a_program(name="ours", **old))
     programs.saved(at, a_program(name="demos", made_at=old["made_at"]))
     programs.saved(at, a_program(name="young", **old | {"made_at": "2999-01-01T00:00:00.000Z"}))

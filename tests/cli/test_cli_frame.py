@@ -53,45 +53,27 @@ def test_help_imports_nothing_heavy() -> None:
     assert done.stdout.endswith("[]\n")
 
 
-def test_what_people_can_cause_is_one_line_and_exit_1() -> None:
+@pytest.mark.parametrize(
+    ("error", "exit_code", "says"),
+    [
+        (InputError("is empty", cure="Fill it in.", file="a.jsonl", line=2), 1, "a.jsonl, line 2: is empty. Fill it"),
+        (SettingsError("there is no setting 'x'."), 2, "there is no setting 'x'."),
+        (PermissionError(13, "Permission denied", "/closed/a"), 1, "/closed/a: Permission denied. Check the place"),
+        (KeyboardInterrupt(), 130, "Interrupted."),
+        (ZeroDivisionError("why"), 1, "ZeroDivisionError: why. This is a bug; 'masis --debug"),
+    ],
+    ids=lambda given: type(given).__name__,
+)
+def test_an_error_is_one_line_and_its_exit_code(error: BaseException, exit_code: int, says: str) -> None:
     def body() -> None:
-        raise InputError("is empty", cure="Fill it in.", file="a.jsonl", line=2, field="query")
+        raise error
 
     result = CliRunner().invoke(group_with(body), ["try"])
-    assert (result.exit_code, result.stderr) == (1, "Error: a.jsonl, line 2, query: is empty. Fill it in.\n")
-
-
-def test_a_wrong_setting_is_wrong_use() -> None:
-    def body() -> None:
-        raise SettingsError("there is no setting 'x'.")
-
-    assert CliRunner().invoke(group_with(body), ["try"]).exit_code == 2
-
-
-def test_an_unexpected_error_keeps_its_traceback_for_debug() -> None:
-    def body() -> None:
-        raise ZeroDivisionError("why")
-
-    result = CliRunner().invoke(group_with(body), ["try"])
-    assert result.exit_code == 1
-    assert "ZeroDivisionError: why. This is a bug; 'masis --debug" in result.stderr
-    assert isinstance(CliRunner().invoke(group_with(body), ["--debug", "try"]).exception, ZeroDivisionError)
-
-
-def test_a_full_disk_or_a_closed_folder_is_one_line() -> None:
-    def body() -> None:
-        raise PermissionError(13, "Permission denied", "/closed/runs.jsonl")
-
-    result = CliRunner().invoke(group_with(body), ["try"])
-    assert result.exit_code == 1
-    assert "/closed/runs.jsonl: Permission denied. Check the place" in result.stderr
-
-
-def test_ctrl_c_exits_with_130() -> None:
-    def body() -> None:
-        raise KeyboardInterrupt
-
-    assert CliRunner().invoke(group_with(body), ["try"]).exit_code == 130
+    assert result.exit_code == exit_code
+    assert says in result.stderr
+    assert "Traceback" not in result.stderr
+    if isinstance(error, ZeroDivisionError):
+        assert CliRunner().invoke(group_with(body), ["--debug", "try"]).exception is error
 
 
 def test_text_from_outside_does_not_steer_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:

@@ -31,7 +31,7 @@ def launched(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
     """The demo cases of one field only: auditing all of them takes seconds."""
     one = demo_case_files()[:1]
-    monkeypatch.setattr("masis.services.demo.demo_case_files", lambda: one)
+    monkeypatch.setattr("masis.services.demo_database.demo_case_files", lambda: one)
 
 
 @pytest.mark.slow
@@ -43,9 +43,9 @@ def test_the_demo_opens_its_own_database_with_every_demo_case_audited(
     result = masis("demo", "--port", "9000", "--no-browser")
     assert result.exit_code == 0, result.output
     assert launched == [{"db": database, "port": 9000, "reach": ONLY_HERE, "open_browser": False}]
-    overview = Workbench.open(database).cases.overview()
-    assert overview.cases > len(list(demo_cases()))  # with those that screenings were handed over to
-    assert not overview.states.get("new")
+    states = Workbench.open(database).store.cases.states()
+    assert sum(states.values()) > len(list(demo_cases()))  # with those that screenings were handed over to
+    assert not states.get("new")
     assert not (home / "masis" / "masis.db").exists()
 
 

@@ -11,9 +11,8 @@ from typing import Any
 
 import pytest
 
-from masis.datasets.exports import write_export
-from masis.datasets.writers import write_log_csv
-from masis.datasets.writers.decisions import COLUMNS
+from masis.datasets.exports.export import write_export
+from masis.datasets.writers.decisions import COLUMNS, write_log_csv
 from masis.datasets.writers.lines import escape_formula
 from masis.schema.case import Case
 from masis.services import Workbench

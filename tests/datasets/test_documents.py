@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from masis.datasets.loading import read_cases
-from masis.datasets.mapping import read_any
+from masis.datasets.mapping.reader import read_any
 from masis.errors import InputError, MissingExtra
 
 NOTED = """# How long is the bridge?

@@ -23,7 +23,8 @@ import masis
 from masis.api import audits, batch
 from masis.cli import main
 from masis.cli import output as cli_output
-from masis.datasets.mapping import OWN_FORMAT, builtin, read_any
+from masis.datasets.mapping.profile import OWN_FORMAT, builtin
+from masis.datasets.mapping.reader import read_any
 from masis.errors import InputError
 from masis.schema.actor import Actor
 from masis.schema.case import Case, case_of

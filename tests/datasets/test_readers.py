@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import gzip
-import hashlib
 import io
 import json
 import os
@@ -19,8 +18,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from masis.datasets import rows
-from masis.datasets.mapping import MappedRow, read_any
-from masis.datasets.mapping.reader import First, SeenIds
+from masis.datasets.mapping.reader import read_any
+from masis.datasets.mapping.row import MappedRow
 from masis.datasets.writers.files import whole_file
 from masis.errors import InputError
 from masis.schema.case import Case
@@ -198,33 +197,6 @@ def test_every_real_case_is_read_and_comes_out_unchanged_in(public_data: Path) -
         with (public_data / name).open(encoding="utf-8") as lines:
             assert [case.to_json_dict() for case in found] == [json.loads(text) for text in lines]
         assert len(found) == count
-
-
-def digest_of(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def test_an_id_is_found_again_whether_it_is_held_or_packed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("masis.datasets.mapping.reader.HELD", 7)
-    ids = SeenIds()
-    names = [f"case-{number}" for number in range(40)] + ["", "\ud800", "é"]
-    for number, name in enumerate(names, 1):
-        assert ids.first(name, number, digest_of(repr(name))).number == number
-    for number, name in enumerate(names, 1):
-        wanted = First(number, int(digest_of(repr(name))[:16], 16))
-        assert ids.first(name, number + 1000, digest_of("other content")) == wanted
-
-
-@pytest.mark.soak(smoke=25_000, full=100_000)  # more than are held before they are packed
-def test_a_hundred_thousand_ids_take_less_than_4_megabytes(rounds: int) -> None:
-    ids = SeenIds()
-    ids.first("warm", 1, digest_of("warm"))
-    tracemalloc.start()
-    for number in range(rounds):
-        ids.first(f"a-rather-long-identifier-of-a-case-{number}", number + 2, f"{number:064x}")
-    held, _peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert held < 2_000_000 + 20 * rounds  # digests, of which a table has room for some thousands from the start
 
 
 def test_a_link_stays_and_the_file_it_names_is_replaced(tmp_path: Path) -> None:

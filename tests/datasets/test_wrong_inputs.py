@@ -21,7 +21,8 @@ import pytest
 
 from masis.cli.options import chosen_reading
 from masis.datasets.loading import suggest
-from masis.datasets.mapping import MappedRow, read_any
+from masis.datasets.mapping.reader import read_any
+from masis.datasets.mapping.row import MappedRow
 from masis.errors import InputError
 from masis.schema import limits
 

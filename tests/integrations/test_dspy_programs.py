@@ -39,8 +39,8 @@ def a_program(name: str = "careful", **changes: Any) -> Program:
         "role": "critic",
         "model": "ollama:m",
         "optimizer": "bootstrap",
-        "settings": {},
-        "data": MadeFrom(source="demo", digest="0", train=1, held_out=1, seed=0),
+        "source": "demo",
+        "data": MadeFrom(digest="0", train=1, held_out=1),
         "metric": metric.NAME,
         "before": FIGURE,
         "after": FIGURE,
@@ -194,7 +194,7 @@ def test_feedback_says_what_was_missed_and_what_was_raised_without_ground() -> N
 
 
 def test_a_revision_is_worth_what_is_gone_and_what_is_kept() -> None:
-    case, mended = an_answer(right=(BUILT,), wrong=((LONG, "120 m"),)), "The bridge is 120 m long [1]."
+    case, mended = an_answer(right=(BUILT,), wrong=(LONG,)), "The bridge is 120 m long [1]."
     answers = (f"{mended} {BUILT}", f"{BUILT} It is 120 m long [9].", ANSWER, mended, None)
     assert [metric.of_revision(case, answer).score for answer in answers] == [1.0, 0.5, 0.0, 0.0, 0.0]
 

@@ -8,7 +8,6 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import huggingface_hub.constants
@@ -21,12 +20,9 @@ from masis.cli import main
 from masis.errors import MissingExtra, MissingModel, SettingsError, StepError
 from masis.integrations.local import model_files, plugin, scoring, verifier
 from masis.integrations.local.label_mapping import labels_of
-from masis.integrations.local.scoring import PairScore, ScoreCache
 from masis.integrations.local.verifier import (
     MOST,
     WINDOW_WORDS,
-    Scored,
-    Thresholds,
     Window,
     choose,
     verdict_of,
@@ -64,7 +60,7 @@ def verdicts(folder: Path, *claims: str, **settings: Any) -> list[str]:
 def scorer_with(folder: Path, logits: Callable[[scoring.Encoded], Any]) -> scoring.LocalScorer:
     """The model's scorer with another engine."""
     whole = scoring.load(str(folder))
-    return scoring.LocalScorer(whole.labels, whole.encode, SimpleNamespace(logits=logits), whole.model, ScoreCache())
+    return scoring.LocalScorer(whole.labels, whole.encode, logits, whole.model)
 
 
 # an audit by such a model
@@ -136,7 +132,7 @@ def test_a_model_that_fails_leaves_its_claims_unscored(nli: Path) -> None:
     broken = scorer_with(nli, logits)
     with pytest.raises(StepError, match="no memory"):
         broken.score([("a", "b")])
-    role = verifier.LocalVerifier(broken, Thresholds.of(Settings()))
+    role = verifier.LocalVerifier(broken, Settings())
     (check,) = role.verify([Claim(text="The bridge is long.")], [Evidence(id="1", text="A bridge.")])
     assert check.verdict == "unscored"
     assert "no memory" in check.unscored.reason
@@ -150,8 +146,8 @@ def test_what_is_no_number_is_no_verdict(tmp_path: Path, score: float) -> None:
 # thresholds
 
 
-def _scored(supports: float, contradicts: float | None = None, shared: float = 0.9) -> Scored:
-    return Scored(Window("1", 0, 1, "x", shared), PairScore(supports, contradicts))
+def _scored(supports: float, contradicts: float | None = None, shared: float = 0.9) -> Window:
+    return Window("1", 0, 1, "x", shared, supports=supports, contradicts=contradicts)
 
 
 @pytest.mark.parametrize(
@@ -169,8 +165,8 @@ def _scored(supports: float, contradicts: float | None = None, shared: float = 0
         ([_scored(0.6, 0.3), _scored(0.0, 0.9)], "unverifiable"),
     ],
 )
-def test_verdicts_lie_at_the_documented_thresholds(windows: list[Scored], verdict: str) -> None:
-    assert verdict_of(windows, Thresholds.of(Settings())) == verdict
+def test_verdicts_lie_at_the_documented_thresholds(windows: list[Window], verdict: str) -> None:
+    assert verdict_of(windows, Settings()) == verdict
 
 
 def test_thresholds_are_settings(tmp_path: Path) -> None:
@@ -268,7 +264,7 @@ def test_a_pair_is_scored_once_for_a_model(nli: Path) -> None:
 
     def logits(batch: scoring.Encoded) -> Any:
         batches.append(len(batch.ids))
-        return scoring.load(str(nli)).engine.logits(batch)
+        return scoring.load(str(nli)).engine(batch)
 
     counted = scorer_with(nli, logits)
     pairs = [("the bridge", f"is {n} proven") for n in range(20)]
@@ -278,13 +274,11 @@ def test_a_pair_is_scored_once_for_a_model(nli: Path) -> None:
     assert max(batches) <= scoring.BATCH
 
 
-def test_the_cache_forgets_the_oldest() -> None:
-    cache = ScoreCache(most=2)
-    keys = [ScoreCache.key("m", (str(n), "c")) for n in range(3)]
-    for key in keys:
-        cache.put(key, PairScore(0.5))
-    assert [cache.get(key) for key in keys] == [None, PairScore(0.5), PairScore(0.5)]
-    assert ScoreCache.key("m", ("ab", "c")) != ScoreCache.key("m", ("a", "bc"))
+def test_the_oldest_scores_are_forgotten(nli: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scoring, "MOST_SCORES", 2)
+    scorer = scoring.load(str(nli))
+    scorer.score([("the bridge", "is long"), ("the bridge", "is proven"), ("the bridge", "is refuted")])
+    assert list(scorer.scores) == [("the bridge", "is proven"), ("the bridge", "is refuted")]
 
 
 # names and files
@@ -383,7 +377,7 @@ def test_looking_at_a_model_does_not_load_pytorch(nli: Path) -> None:
 def test_without_the_extra_the_message_names_it_and_the_other_way(nli: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (nli / "model.onnx").rename(nli / "model.safetensors")
     monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(MissingExtra, match=r"pip install '\.\[local\]'.*ONNX"):
+    with pytest.raises(MissingExtra, match=r"ONNX.*pip install '\.\[local\]'"):
         check_models(Settings(verifier=f"local:{nli}"))
 
 

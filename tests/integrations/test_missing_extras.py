@@ -22,7 +22,7 @@ from masis.api.roles import addresses, build_roles, check_models, offered_models
 from masis.audit import output_validation
 from masis.cli import main
 from masis.errors import MissingExtra
-from masis.integrations import mcp, telemetry
+from masis.integrations import telemetry
 from masis.integrations.dspy import programs
 from masis.schema.case import Case
 from masis.settings import Settings
@@ -102,12 +102,11 @@ def test_a_command_says_what_installs_it_and_leaves_nothing(
         ),
         ("baml_py", "baml", lambda: masis.audited(settings=BAML)),
         ("baml_py", "baml", lambda: audits.run_audit(CASE, BAML)),
-        ("mcp", "mcp", mcp.require),
         ("langgraph", "langgraph", lambda: importlib.import_module("masis.integrations.langgraph")),
         ("opentelemetry", "otel", lambda: telemetry.start(Settings(telemetry="otlp"))),
         ("dspy", "dspy", lambda: door.CriticAgent),
     ],
-    ids=["pipeline", "decorator", "audit", "server for agents", "nodes of a graph", "telemetry", "modules of dspy"],
+    ids=["pipeline", "decorator", "audit", "nodes of a graph", "telemetry", "modules of dspy"],
 )
 def test_a_program_is_told_at_the_start_what_installs_it(
     without: Callable[..., None], package: str, extra: str, begun: Callable[[], object]

@@ -115,7 +115,7 @@ def test_a_trace_with_answer_and_evidence_becomes_a_case(
     case = case_stored(bench)
     assert (case.query, case.answer) == (Q, A)
     assert [(chunk.id, chunk.text) for chunk in case.evidence] == [("1", T)]
-    until(lambda: not bench.store.inbox.count_waiting(), "it is read")
+    until(lambda: not bench.store.inbox.waiting(1), "it is read")
     assert opened.get(f"/v1/cases/{TRACE}", headers=SEND).json()["standing"] == "not_audited"
 
 
@@ -150,7 +150,7 @@ def test_a_trace_that_is_sent_again_changes_nothing_and_one_with_other_spans_is_
 ) -> None:
     for sent in (openinference(), openinference(), genai()):
         assert post(opened, json.dumps(request(*sent)).encode()).status_code == 200
-    until(lambda: not bench.store.inbox.count_waiting(), "all are read")
+    until(lambda: not bench.store.inbox.waiting(1), "all are read")
     assert stored(bench) == [TRACE]
     assert caplog.text.count("1 of the traces of chatbot are not stored") == 1
 

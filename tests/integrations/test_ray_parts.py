@@ -15,7 +15,7 @@ from masis.datasets.lake import Origin, failed_row, open_lake
 from masis.errors import InputError
 from masis.integrations.ray.inputs import Chunk, cases_of, chunks_of, parts_of
 from masis.integrations.ray.ledger import Ledger, Spent
-from masis.integrations.ray.shards import Lake, made_of
+from masis.integrations.ray.shards import Lake
 from tests.cli.running import case, lines
 from tests.store.factories import a_case
 
@@ -186,12 +186,6 @@ def test_what_is_complete_is_known_from_the_marks(lake: Lake, file: Path) -> Non
     lake.complete(chunks[0])
     assert lake.done()[part.name].whole
     assert sum(lake.done()[part.name].chunks.values()) == part.size
-
-
-def test_the_record_names_no_setting_that_changes_no_result(file: Path) -> None:
-    about = made_of(parts_of(str(file)), {"seed": 1}, None, 50)
-    assert json.loads(json.dumps(about)) == about
-    assert list(about["parts"].values()) == [file.stat().st_size]
 
 
 # --- the ledger

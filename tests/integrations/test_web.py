@@ -157,7 +157,7 @@ def test_a_request_that_may_not_be_stores_nothing(bench: Workbench, change: dict
         answer = opened.post("/v1/cases", **sent)
         assert answer.status_code == status
         assert answer.json()["error"]["cure"]
-    assert bench.store.inbox.count_waiting() == 0
+    assert not bench.store.inbox.waiting(1)
     assert bench.store.database.value("SELECT count(*) FROM inbox") == 0
 
 

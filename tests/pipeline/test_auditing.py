@@ -204,7 +204,7 @@ def test_case_and_run_are_kept_in_a_database(tmp_path: Path) -> None:
     answer(QUESTION, CHUNKS)
     answer(QUESTION, CHUNKS)
     bench = Workbench.open(tmp_path / "audits.db")
-    assert bench.cases.overview().cases == 1
+    assert bench.store.cases.count() == 1
     view = bench.cases.open(bench.cases.find(CaseFilter()).rows[0].id)
     assert view.case.answer == WRONG
     assert len(view.runs) == 2

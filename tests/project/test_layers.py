@@ -186,13 +186,13 @@ READS = {
     "corpora": {"imports", "iterate", "list_all", "search", "summary"},
     "datasets": {"get", "list_all", "lost"},
     "decisions": {"check_subjects", "head", "reviewers", "simulated", "verify"},
-    "evidence": {"cases_with", "ids_beginning", "newest_case_ids", "newest_run_ids", "with_words"},
+    "evidence": {"cases_with", "ids_beginning", "newest_ids", "with_words"},
     "executions": {"iterate", "page"},
     "purges": {"history", "removals"},
     "retention": {"plan"},
     "screening_log": {"check_subjects", "verify"},
     "screenings": {"events", "newest", "progress", "summary"},
-    "team": {"assigned_among", "counted", "in_force", "views"},
+    "team": {"assigned_among", "counted", "history", "in_force", "views"},
 }
 """Reads of the store that need no service: nothing that others decided or the machine found is in them.
 

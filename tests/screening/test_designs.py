@@ -30,9 +30,7 @@ def test_a_plain_abstract_of_each_design_is_recognised(row: dict[str, str]) -> N
     study_type, title, text = row["study_type"], row["title"], row["abstract"]
     found = recognise(abstract(title, text))
     assert found.study_type == study_type
-    assert found.confidence == max(found.shares.values()) > 1 / len(STUDY_TYPES)
-    assert set(found.shares) == set(STUDY_TYPES)
-    assert sum(found.shares.values()) == pytest.approx(1)
+    assert 1 / len(STUDY_TYPES) < found.confidence <= 1
     assert found.words
     for words in found.words:
         whole = title if words.place == "title" else text
@@ -42,7 +40,7 @@ def test_a_plain_abstract_of_each_design_is_recognised(row: dict[str, str]) -> N
 def test_without_words_it_knows_nothing_is_recognised() -> None:
     for title, text in (("", ""), ("Заголовок", "Слова на другом языке"), ("", "... 5 % = ???")):
         found = recognise(abstract(title, text))
-        assert (found.study_type, found.confidence, found.shares, found.words) == (None, 0.0, {}, ())
+        assert found == (None, 0.0, ())
 
 
 def test_a_title_alone_is_enough_to_try() -> None:

@@ -104,48 +104,36 @@ def test_the_last_word_stands_and_other_fields_keep_theirs() -> None:
     }
 
 
-@pytest.mark.spec("AESOP-OVERRIDE")
-def test_a_score_set_by_a_person_is_weighed_by_the_same_rules() -> None:
-    grade = grade_of("a", AWAY)
-    found = apply_overrides(grade, effective_overrides([said("relevance_score", 0.9)])["a"])
-    assert (found.recommendation, found.rule) == ("keep", "strong")
-    assert found.quality == pytest.approx((0.9 + 0.9) / 2)
-
-
-@pytest.mark.spec("AESOP-PRIORS")
-def test_another_study_type_brings_its_own_floor() -> None:
-    grade = grade_of("a", Said(0.9, 0.3, "cohort_study", None))
-    assert grade.methodology_score == 0.45
-    found = apply_overrides(grade, effective_overrides([said("study_type", "human_rct_drug_intervention")])["a"])
-    assert (found.design, found.prior, found.methodology_score) == ("randomised_trial", 0.65, 0.65)
-    assert found.methodology_raw == 0.3
+@pytest.mark.spec("AESOP-OVERRIDE", "AESOP-PRIORS")
+@pytest.mark.parametrize(
+    ("machine", "field", "value", "expected"),
+    [
+        (AWAY, "relevance_score", 0.9, {"recommendation": "keep", "rule": "strong", "quality": 0.9}),
+        (
+            Said(0.9, 0.3, "cohort_study", None),
+            "study_type",
+            "human_rct_drug_intervention",
+            {"design": "randomised_trial", "prior": 0.65, "methodology_score": 0.65, "methodology_raw": 0.3},
+        ),
+        (STRONG, "methodology_score", 0.1, {"methodology_score": 0.1, "recommendation": "discard"}),
+        (STRONG, "sample_size_adequate", False, {"recommendation": "needs_more", "rule": "underpowered"}),
+        (Said(None, None), "recommendation", "keep", {"recommendation": "keep", "unscored": None}),
+    ],
+    ids=["a score is weighed", "a type has its floor", "a method goes under it", "too few keep it out", "unscored"],
+)
+def test_a_value_set_by_a_person_is_weighed_by_the_same_rules(
+    machine: Said, field: OverrideField, value: float | bool | str, expected: dict[str, object]
+) -> None:
+    found = apply_overrides(grade_of("a", machine), effective_overrides([said(field, value)])["a"])
+    assert {name: getattr(found, name) for name in expected} == expected
 
 
 def test_the_words_of_the_abstract_place_a_type_set_by_a_person() -> None:
-    grade = grade_of("a", STRONG)
     text = Abstract(
         id="a", title="A systematic review and meta-analysis", text="We searched MEDLINE. Results were pooled."
     )
-    found = apply_overrides(
-        grade, effective_overrides([said("study_type", "human_systematic_review")])["a"], abstract=text
-    )
-    assert found.design == "meta_analysis"
-
-
-def test_a_methodology_set_by_a_person_may_lie_under_the_prior() -> None:
-    found = apply_overrides(grade_of("a", STRONG), effective_overrides([said("methodology_score", 0.1)])["a"])
-    assert (found.methodology_score, found.recommendation) == (0.1, "discard")
-
-
-def test_a_size_called_too_small_keeps_a_trial_out() -> None:
-    found = apply_overrides(grade_of("a", STRONG), effective_overrides([said("sample_size_adequate", False)])["a"])
-    assert (found.recommendation, found.rule) == ("needs_more", "underpowered")
-
-
-def test_a_person_may_keep_what_could_not_be_graded() -> None:
-    grade = grade_of("a", Said(None, None))
-    found = apply_overrides(grade, effective_overrides([said("recommendation", "keep")])["a"])
-    assert (found.recommendation, found.unscored) == ("keep", None)
+    set_ = effective_overrides([said("study_type", "human_systematic_review")])["a"]
+    assert apply_overrides(grade_of("a", STRONG), set_, abstract=text).design == "meta_analysis"
 
 
 def test_graders_who_disagree_stay_so_until_a_person_settles_what_they_disagree_on() -> None:
@@ -278,7 +266,7 @@ def test_a_correction_grades_the_abstract_again_by_the_same_rules() -> None:
     expected = score_items(
         "cohort_study",
         corrected(
-            appraise(COHORT, "cohort_study", machine.sample_sizes),
+            appraise(COHORT, "cohort_study"),
             {"model": "stated", "control": "stated", "outcome": "stated", "prospective": "stated"},
         ),
     )

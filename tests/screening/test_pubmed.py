@@ -13,7 +13,7 @@ from pydantic import SecretStr
 
 from masis.errors import RetrievalFailed, SettingsError
 from masis.screening.sources import pubmed as pubmed_source
-from masis.screening.sources.pubmed import Eutils, Pace, PubMed, pubmed_of
+from masis.screening.sources.pubmed import Pace, PubMed, pubmed_of
 from masis.settings import Settings
 from tests.screening.entrez_server import Reply, Server, articles, hits, serving
 
@@ -32,15 +32,8 @@ class Slept(list[float]):
 
 def pubmed(server: Server, slept: Slept | None = None, *, key: str | None = None) -> PubMed:
     waits = Slept() if slept is None else slept
-    return PubMed(
-        Eutils(
-            email="reviewer@example.org",
-            address=server.address,
-            key=SecretStr(key) if key else None,
-            pause=waits.append,
-            pace=Pace(1000),
-        )
-    )
+    secret = SecretStr(key) if key else None
+    return PubMed("reviewer@example.org", server.address, secret, pause=waits.append, pace=Pace(1000))
 
 
 def test_a_search_finds_by_words_and_brings_the_records_in_order_of_relevance(server: Server) -> None:
@@ -143,7 +136,7 @@ def test_a_fault_that_stays_says_what_and_the_cure_and_never_the_key(
     server.faults = [Reply(status, body, (("Location", "http://127.0.0.1:9/elsewhere"),))] * 4
     with pytest.raises(RetrievalFailed, match=told) as raised:
         pubmed(server, key=key).search("aspirin", 2)
-    assert KEY not in str(raised.value) + repr(raised.value.__cause__) + repr(pubmed(server, key=key)._eutils)
+    assert KEY not in str(raised.value) + repr(raised.value.__cause__) + repr(pubmed(server, key=key))
     assert len(server.asked) == (1 if status in (302, 400, 404) else 4)
 
 
@@ -201,9 +194,9 @@ def test_a_server_that_is_not_there_says_so_after_some_tries() -> None:
 
 def test_a_search_that_is_stopped_does_not_sit_out_its_wait(server: Server) -> None:
     server.faults = [Reply(status=503)]
-    eutils = Eutils(email="a@b.c", address=server.address, pause=lambda seconds: False, pace=Pace(1000))
+    stopped = PubMed("a@b.c", server.address, pause=lambda seconds: False, pace=Pace(1000))
     with pytest.raises(RetrievalFailed, match="stopped while it waited"):
-        PubMed(eutils).search("aspirin", 2)
+        stopped.search("aspirin", 2)
     assert len(server.asked) == 1
 
 
@@ -244,11 +237,11 @@ def test_the_settings_name_who_asks_and_the_key_goes_to_ncbi_only(monkeypatch: p
         with pytest.raises(SettingsError, match="who is asking"):
             pubmed_of(Settings(screening_pubmed_email=wrong))
     own = pubmed_of(Settings(screening_pubmed_email="a@b.c"))
-    assert own._eutils.key is not None
-    assert KEY not in repr(own._eutils)
+    assert own.key is not None
+    assert KEY not in repr(own)
     other = Settings(screening_pubmed_email="a@b.c", screening_pubmed_address="https://mirror.example.org/eutils/")
-    assert pubmed_of(other)._eutils.key is None
-    assert pubmed_of(other)._eutils.address == "https://mirror.example.org/eutils"
+    assert pubmed_of(other).key is None
+    assert pubmed_of(other).address == "https://mirror.example.org/eutils"
     for wrong in ("http://example.org", "ftp://example.org", "file:///etc", "https://u:p@h/", "https://"):
         with pytest.raises(SettingsError, match="screening_pubmed_address"):
             pubmed_of(Settings(screening_pubmed_email="a@b.c", screening_pubmed_address=wrong))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from masis.schema.screening import Abstract, Design, Reason, SampleSize, StudyType, Words
+from masis.screening.grading.grader import size_adequacy
 from masis.screening.grading.hierarchy import designs_asked_about, place_design
 from masis.screening.grading.methodology import CEILING, CHECKLIST, LABELS, appraise, methodology
-from masis.screening.grading.offline_grader import size_adequacy
 from masis.screening.grading.question import read_question
 from masis.screening.grading.relevance import relevance
 from masis.screening.grading.wording import Wording
@@ -151,8 +151,7 @@ SPARSE = of("Aspirin was given to people who were randomly assigned to it. They 
 
 @pytest.mark.spec("AESOP-GRADING", "AESOP-METHODOLOGY")
 def test_a_trial_that_reports_what_guards_against_bias_scores_high_and_shows_the_words() -> None:
-    sizes = (SampleSize(value=412, unit="adults", kind="total", start=21, end=31),)
-    full, sparse = methodology(FULL, "randomised_trial", sizes), methodology(SPARSE, "randomised_trial")
+    full, sparse = methodology(FULL, "randomised_trial"), methodology(SPARSE, "randomised_trial")
     assert full.score == pytest.approx(0.95)
     assert sparse.score < 0.3
     words = shown(full.reason, FULL)
@@ -181,8 +180,7 @@ def test_a_result_that_was_not_significant_is_still_reported() -> None:
 
 @pytest.mark.spec("AESOP-SERIES")
 def test_no_reporting_lifts_a_case_series_to_what_is_kept() -> None:
-    found = methodology(FULL, "case_series", (SampleSize(value=1, unit="", kind="total", start=0, end=1),))
-    assert found.score <= CEILING["case_series"] < 0.45
+    assert methodology(FULL, "case_series").score <= CEILING["case_series"] < 0.45
 
 
 def test_every_item_of_every_checklist_can_be_reported_and_has_a_name() -> None:

@@ -7,10 +7,10 @@ from fractions import Fraction
 
 import pytest
 
-from masis.schema.audit import JudgedBy
 from masis.schema.screening import Grade, Recommendation, SampleSize, Tally
 from masis.screening.rounds import ruling
 from masis.settings import Settings
+from tests.screening.scripted import Said, grade_of
 
 MOST_VOTES = 12
 
@@ -104,21 +104,9 @@ numbers = itertools.count()
 
 
 def graded(recommendation: Recommendation, quality: float | None = 0.8, relevance: float = 0.9) -> Grade:
-    return Grade(
-        abstract_id=f"a{next(numbers)}",
-        relevance_score=None if quality is None else relevance,
-        methodology_score=quality,
-        methodology_raw=quality,
-        prior=None,
-        quality=quality,
-        sample_size_adequate=None,
-        study_type=None,
-        study_type_confidence=None,
-        design=None,
-        recommendation=recommendation,
-        rule="strong",
-        judged_by=JudgedBy(model="offline", version="1"),
-    )
+    said = Said(None if quality is None else relevance, quality)
+    given = {"methodology_score": quality, "quality": quality, "design": None, "unscored": None, "rule": "strong"}
+    return grade_of(f"a{next(numbers)}", said).model_copy(update={**given, "recommendation": recommendation})
 
 
 @pytest.mark.spec("AESOP-CONSENSUS")

@@ -13,7 +13,7 @@ from typing import Any, get_args
 import pytest
 
 import masis
-from masis.datasets.exports import Selection
+from masis.datasets.exports.export import Selection
 from masis.errors import MasisError, NotAllowed
 from masis.schema.actor import PERMISSIONS, ROLES, Actor, Permission
 from masis.schema.review import Decision
@@ -56,7 +56,7 @@ def decision(case_id: str, **more: Any) -> Decision:
 
 
 def first_entry(desk: Workbench) -> str:
-    return next(desk.reviews.iterate()).id
+    return next(desk.store.decisions.iterate()).id
 
 
 def made_elsewhere() -> Run:
@@ -70,7 +70,7 @@ def screened() -> Screening:
 
 FILE = Path(__file__).parents[1] / "api" / "cases.jsonl"
 Call = Callable[[Workbench, Actor], object]
-TAKES: dict[str, Any] = {place: act.takes for act in ACTS for place in act.where}
+TAKES: dict[str, Any] = {place: act.takes for act in ACTS for place in act.places}
 CALLS: dict[str, Call] = {
     "reviews.submit": lambda desk, who: desk.reviews.submit(who, decision("case-1")),
     "reviews.undo": lambda desk, who: desk.reviews.undo(who, first_entry(desk)),  # another person's
@@ -93,7 +93,6 @@ CALLS: dict[str, Call] = {
     "backups.make": lambda desk, who: desk.backups.make(who, desk.database.with_name("copy.db")),
     "cases.add": lambda desk, who: desk.cases.add(who, [a_case("new")]),
     "cases.add_one": lambda desk, who: desk.cases.add_one(who, a_case("new")),
-    "cases.add_demo": lambda desk, who: desk.cases.add_demo(who),
     "audits.cancel": lambda desk, who: desk.audits.cancel(who, "run-1"),
     "audits.audit": lambda desk, who: desk.audits.audit(who, desk.store.cases.get("case-1")),
     "audits.store_run": lambda desk, who: desk.audits.store_run(who, made_elsewhere()),
@@ -239,7 +238,7 @@ def test_jobs_of_the_server_ask_for_the_role_too(desk: Workbench) -> None:
 def test_without_sign_in_a_name_is_enough(tmp_path: Path) -> None:
     anyone = Workbench.open(tmp_path / "open.db")
     anyone.cases.add(Actor(name="Ada"), [a_case("case-0")])
-    assert anyone.cases.overview().cases == 1
+    assert anyone.store.cases.count() == 1
     anyone.close()
 
 

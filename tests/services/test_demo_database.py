@@ -31,7 +31,7 @@ def demo(demo_database: Path, tmp_path: Path) -> Iterator[Workbench]:
 
 
 def simulated(demo: Workbench) -> list[tuple[LogEntry, Decision]]:
-    found = [(entry, entry.decision) for entry in demo.reviews.iterate() if entry.decision]
+    found = [(entry, entry.decision) for entry in demo.store.decisions.iterate() if entry.decision]
     return [(entry, decision) for entry, decision in found if decision.extra.get("simulated")]
 
 

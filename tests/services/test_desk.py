@@ -28,7 +28,7 @@ GRACE = Actor(name="Grace")
 @pytest.fixture
 def desk(store: Store) -> Desk:
     """Ada's desk on five audited cases."""
-    return Desk.on(Workbench(store, masis.Settings(), store.path), "Ada")
+    return Desk(Workbench(store, masis.Settings(), store.path), reviewer="Ada")
 
 
 def test_a_case_is_found_shown_and_decided_and_the_entry_says_what_was_shown(desk: Desk) -> None:
@@ -105,7 +105,7 @@ def test_what_the_page_would_not_let_through_is_refused(
 
 
 def test_an_answer_with_serious_issues_is_approved_only_by_who_has_seen_them(store: Store) -> None:
-    desk = Desk.on(Workbench(store, masis.Settings(), store.path), "Ada")
+    desk = Desk(Workbench(store, masis.Settings(), store.path), reviewer="Ada")
     case = a_case("serious")
     store.cases.add(case)
     iteration = an_iteration().model_copy(update={"issues": (issue(severity="high"),)})
@@ -125,7 +125,7 @@ def test_a_case_that_another_person_has_taken_is_theirs(desk: Desk) -> None:
 
 def test_a_case_that_changed_since_it_was_shown_is_read_again_first(desk: Desk) -> None:
     desk.show("case-0")
-    Desk.on(desk.workbench, "Grace").decide("case-0", "escalate")
+    Desk(desk.workbench, reviewer="Grace").decide("case-0", "escalate")
     with pytest.raises(StaleVersion):
         desk.decide("case-0", "escalate")
 

@@ -14,8 +14,7 @@ from click.testing import CliRunner
 
 from masis.api import roles as api_roles
 from masis.cli import main
-from masis.services import HealthItem, Workbench, health
-from masis.services import health as parts
+from masis.services import HealthItem, Workbench, demo_cases, health
 from masis.settings import ROLES, Settings
 from masis.store.core import connections
 from masis.ui.admin.health_reports import look_at
@@ -98,8 +97,7 @@ def test_an_evidence_critic_that_fails_is_found(monkeypatch: pytest.MonkeyPatch)
 
 @pytest.fixture
 def doors(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str], health.HealthItem]:
-    """Tries a door whose library is a file with this text; nothing is remembered of it."""
-    monkeypatch.setattr(health, "_import_errors", {})
+    """Tries a door whose library is a file with this text."""
     monkeypatch.syspath_prepend(str(tmp_path))
 
     def tried(text: str) -> health.HealthItem:
@@ -116,7 +114,6 @@ def test_a_door_that_is_installed_must_import_and_does_so_in_a_process_of_its_ow
 ) -> None:
     assert doors("x = 1") == health.HealthItem("Door", True, "installed, and imports")
     assert "a_library" not in sys.modules
-    health._import_errors.clear()
     found = doors("import nothing_of_this_name")
     assert not found.ok
     assert "No module named 'nothing_of_this_name'" in found.message
@@ -159,7 +156,7 @@ def test_a_database_that_takes_no_write_is_found(bench: Workbench, monkeypatch: 
     assert named(bench, "writing") == HealthItem("writing", True, "a write was made")
     with monkeypatch.context() as patched:
         patched.setattr(connections, "connect", read_only)
-        found = parts.of_writing(bench.store)
+        found = health.of_writing(bench.store)
     assert not found.ok
     assert "readonly" in found.message
     assert "make room on the disk" in found.cure
@@ -169,13 +166,13 @@ def test_a_writer_at_work_is_no_fault(bench: Workbench, monkeypatch: pytest.Monk
     monkeypatch.setattr("masis.store.core.health.WRITE_WITHIN_MS", 50)
     other = connections.connect(bench.database)
     other.execute("BEGIN IMMEDIATE")
-    found = parts.of_writing(bench.store)
+    found = health.of_writing(bench.store)
     other.close()
     assert found == HealthItem("writing", True, "another program writes to it just now")
 
 
 def test_little_room_on_the_disk_is_found(bench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parts, "LEAST_FREE_BYTES", 10**18)
+    monkeypatch.setattr(health, "LEAST_FREE_BYTES", 10**18)
     found = named(bench, "disk")
     assert not found.ok
     assert str(bench.database.parent) in found.cure
@@ -190,7 +187,7 @@ def test_a_log_that_could_be_altered_is_found(bench: Workbench, guard: str) -> N
 
 @pytest.mark.spec("REQ-CRITIC-COMP-001")
 def test_a_run_that_is_not_in_the_log_of_executions_is_found(bench: Workbench) -> None:
-    bench.cases.add_demo(ADA)
+    bench.cases.add(ADA, demo_cases())
     bench.audits.audit(ADA, next(iter(bench.store.cases.iterate())))
     assert bench.store.check().ok
     bench.store.database.execute("DROP TRIGGER executions_no_delete")
@@ -213,7 +210,7 @@ def test_the_report_for_programs_has_the_documented_keys_and_no_key_of_a_provide
 def test_a_damaged_file_is_a_finding_and_no_crash(tmp_path: Path, share: float) -> None:
     path = tmp_path / "damaged.db"
     with_cases = Workbench.open(path)
-    with_cases.cases.add_demo(ADA)
+    with_cases.cases.add(ADA, demo_cases())
     with_cases.audits.audit(ADA, next(iter(with_cases.store.cases.iterate())))
     with_cases.store.settle()
     with_cases.store.close()

@@ -472,7 +472,7 @@ def test_reviewers_of_two_server_processes_share_one_queue_and_lose_double_and_u
     made = [tuple(each) for one in found for each in one["made"]]
     assert len(set(made)) == len(made)
     assert Counter(case_id for _, case_id in made) == {f"case-{number}": 2 for number in range(cases)}
-    entries = [each.decision for each in opened.reviews.iterate()]
+    entries = [each.decision for each in opened.store.decisions.iterate()]
     in_log = [(each.reviewer, each.case_id) for each in entries if each and each.kind == "decision"]
     assert sorted(in_log) == sorted(made)
     assert opened.store.check().ok

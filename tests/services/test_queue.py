@@ -13,6 +13,7 @@ from pydantic import ValidationError
 
 from masis.audit.acceptance import disagreement, fault_probability
 from masis.schema.actor import Actor
+from masis.schema.case import Severity
 from masis.schema.review import Verdict
 from masis.schema.run import ReviewCode, ReviewReason
 from masis.schema.team import QueuePolicy
@@ -21,9 +22,10 @@ from masis.services.cases import WAITING, waiting_in
 from masis.services.records import NOT_DECIDED, CaseFilter, CaseSummary, QueueOrder
 from masis.services.reviews import OTHER, REASONS, reason_text, reasons_for, suggested
 from masis.store.audits.queue import match
-from masis.store.audits.runs import RunFigures, figures
+from masis.store.audits.runs import figures
 from masis.views.words import RULE
 from tests.audit.factories import check as a_check
+from tests.audit.factories import issue as an_issue
 from tests.reviewing import ADA, submitted
 from tests.store.factories import a_case, a_decision, a_run, accepted, an_iteration
 
@@ -100,10 +102,10 @@ def test_most_telling_is_where_citations_critic_and_judge_disagree_most() -> Non
     assert disagreement(torn) == 0.5
     alone = agreed.model_copy(update={"evaluation": None, "critique": an_iteration(confidence=None).critique})
     assert disagreement(alone) == 1.0
-    assert figures(a_run(a_case(), iterations=(torn, agreed))).disagreement == 0.5
+    assert figures(a_run(a_case(), iterations=(torn, agreed)))["disagreement"] == 0.5
 
 
-def reviewed(*codes: ReviewCode, verdicts: tuple[str, ...] = ("supported",)) -> RunFigures:
+def reviewed(*codes: ReviewCode, verdicts: tuple[str, ...] = ("supported",)) -> dict[str, Any]:
     claims = tuple(a_check(verdict) for verdict in verdicts)
     sound = an_iteration(invalid=()).model_copy(update={"claims": claims})
     reasons = tuple(ReviewReason(code=code, message="Look.") for code in codes)
@@ -114,10 +116,26 @@ def test_what_must_be_looked_at_comes_first_then_what_was_not_certified_then_the
     wrong, worse = reviewed("serious_issue"), reviewed("partial_claim", verdicts=("partial", "supported"))
     unsure = reviewed("unconfirmed_claim", verdicts=("unverifiable",) * 40)
     accepted, long = reviewed(), reviewed(verdicts=("supported",) * 9)
-    assert worse.risk > wrong.risk > unsure.risk > long.risk > accepted.risk >= 0
-    tiers = [each.tier for each in (wrong, worse, unsure, accepted)]
-    assert tiers == ["must_look", "must_look", "not_certified", None]
-    assert unsure.risk < 2
+    ranked = (worse, wrong, unsure, long, accepted)
+    assert [each["tier"] for each in ranked] == ["must_look", "must_look", "not_certified", None, None]
+    risks = [each["risk"] for each in ranked]
+    assert risks == sorted(set(risks), reverse=True)
+    assert risks[2] < 2
+    assert risks[-1] >= 0
+
+
+def test_within_what_must_be_looked_at_the_more_severe_issue_comes_before_stronger_signs() -> None:
+    def found(*severities: Severity, claims: int) -> dict[str, Any]:
+        issues = tuple(an_issue(each, source="citations", rule="fabricated_reference") for each in severities)
+        claimed = tuple(a_check("unsupported") for _ in range(claims))
+        iteration = an_iteration(invalid=()).model_copy(update={"issues": issues, "claims": claimed})
+        reasons = (ReviewReason(code="serious_issue", message="Look."),)
+        return figures(a_run(a_case(), iterations=(iteration,)).model_copy(update={"review_reasons": reasons}))
+
+    harms, doubtful, likely = found("low", "critical", claims=0), found("high", claims=1), found("high", claims=9)
+    assert [each["severity"] for each in (harms, doubtful, likely)] == ["critical", "high", "high"]
+    assert harms["likely"] < doubtful["likely"] < likely["likely"]
+    assert harms["risk"] > likely["risk"] > doubtful["risk"]
 
 
 def test_a_row_says_what_a_list_shows(filled: Workbench) -> None:
@@ -146,6 +164,7 @@ def test_a_row_says_what_a_list_shows(filled: Workbench) -> None:
         "reviewer": "Grace",
         "version": 4,
         "fault_probability": fault_probability(run.iterations[0]),
+        "severity": None,
     }
 
 

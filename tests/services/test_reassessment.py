@@ -73,12 +73,12 @@ def test_a_dry_run_counts_what_would_change_with_its_reasons_and_changes_nothing
 
 
 def test_applied_it_adds_entries_that_name_rule_and_actor_and_rewrites_nothing(old: Workbench) -> None:
-    entries, runs = list(old.reviews.iterate()), {name: old.runs.for_case(name)[0].id for name in BEFORE}
+    entries, runs = list(old.store.decisions.iterate()), {name: old.runs.for_case(name)[0].id for name in BEFORE}
     before = {name: old.runs.get(run) for name, run in runs.items()}
     found = old.reassessment.run(ADA, apply=True)
     assert (found.to_review, found.to_accepted, found.applied) == (1, 1, True)
     assert states(old) == AFTER
-    after = list(old.reviews.iterate())
+    after = list(old.store.decisions.iterate())
     assert after[: len(entries)] == entries
     undo, accepted = (entry.decision for entry in after[len(entries) :])
     assert (undo.kind, undo.source, undo.extra["rule"], undo.extra["by"]) == ("undo", "CODE", RULE_VERSION, ADA.name)

@@ -102,7 +102,7 @@ def test_a_stop_between_batches_leaves_the_file_as_large_as_it_is(bench: Workben
 @pytest.mark.spec("REQ-CRITIC-COMP-001", "REQ-CRITIC-COMP-001-FIELDS")
 def test_an_audit_leaves_a_line_with_what_the_spec_asks(bench: Workbench) -> None:
     run = bench.audits.audit(ADA, CASE)
-    (line,) = bench.store.executions.of_run(run.id)
+    (line,) = bench.store.executions.iterate()
     assert (line.at, line.case_id, line.iterations) == (run.finished_at, "bridge", run.total_iterations)
     assert (line.final_quality, line.improvement) == (run.final_quality_score, run.improvement_percentage)
     assert (line.termination, line.models, line.app) == (run.termination_reason, run.models, run.versions.app)
@@ -118,15 +118,15 @@ def test_an_audit_that_is_cut_short_and_taken_up_is_two_executions(
     with pytest.raises(KeyboardInterrupt):
         bench.audits.audit(ADA, CASE, run_id="r", on_event=interrupt)
     bench.audits.audit(ADA, CASE)
-    ends = [(each.start, each.termination, each.iterations) for each in bench.store.executions.of_run("r")]
+    ends = [(each.start, each.termination, each.iterations) for each in bench.store.executions.iterate()]
     assert ends == [(1, "abandoned", 0), (2, "no_issues", 1)]
     assert bench.store.check().ok
 
 
 @pytest.mark.spec("REQ-CRITIC-COMP-001")
 def test_an_audit_that_a_person_stops_is_logged_as_cancelled(bench: Workbench) -> None:
-    run = bench.audits.audit(ADA, CASE, cancelled=lambda: True)
-    assert [each.termination for each in bench.store.executions.of_run(run.id)] == ["cancelled"]
+    bench.audits.audit(ADA, CASE, cancelled=lambda: True)
+    assert [each.termination for each in bench.store.executions.iterate()] == ["cancelled"]
 
 
 @pytest.mark.spec("REQ-CRITIC-COMP-001")

@@ -7,18 +7,18 @@ import io
 import json
 import random
 from collections import Counter
+from datetime import timedelta
 
 import pytest
 
-from masis.datasets.exports import write_export
+from masis.datasets.exports.export import write_export
 from masis.errors import CaseHeld, InputError, StaleVersion, StoreError, UnknownRecord
 from masis.schema.actor import Actor
-from masis.schema.base import utc_now
+from masis.schema.base import later, utc_now
 from masis.schema.review import Decision, LogEntry
 from masis.schema.team import QueuePolicy, Rubric, RubricScore
 from masis.services import Workbench
 from masis.services.records import CaseFilter, DecisionFilter
-from masis.store.reviews.team import later
 from tests.store.factories import a_case, an_audited_case
 
 ADA, BEN, CLEO = Actor(name="Ada"), Actor(name="Ben"), Actor(name="Cleo")
@@ -53,7 +53,7 @@ def expire(workbench: Workbench, case_id: str) -> None:
     with workbench.store.database.transaction() as connection:
         connection.execute(
             "UPDATE leases SET until = ? WHERE case_seq = (SELECT seq FROM cases WHERE id = ?)",
-            [later(utc_now(), -1), case_id],
+            [later(utc_now(), timedelta(minutes=-1)), case_id],
         )
 
 
@@ -75,16 +75,16 @@ def test_a_case_taken_by_one_reviewer_is_refused_to_another_with_name_and_time(w
 def test_an_extended_lease_ends_later_and_keeps_its_begin(workbench: Workbench) -> None:
     first = workbench.team.claim(ADA, "case-1")
     with workbench.store.database.transaction() as connection:
-        connection.execute("UPDATE leases SET until = ?", [later(first.taken_at, 1)])
+        connection.execute("UPDATE leases SET until = ?", [later(first.taken_at, timedelta(minutes=1))])
     second = workbench.team.claim(ADA, "case-1")
     assert second.taken_at == first.taken_at
-    assert second.until > later(first.taken_at, 1)
+    assert second.until > later(first.taken_at, timedelta(minutes=1))
 
 
 def test_a_decision_says_how_long_its_reviewer_had_the_case_where_that_is_known(workbench: Workbench) -> None:
     taken = workbench.team.claim(ADA, "case-1").taken_at
     with workbench.store.database.transaction() as connection:
-        connection.execute("UPDATE leases SET taken_at = ?", [later(taken, -2)])
+        connection.execute("UPDATE leases SET taken_at = ?", [later(taken, timedelta(minutes=-2))])
     timed, untimed = decide(workbench, ADA).decision, decide(workbench, ADA, "case-2").decision
     assert 120 <= timed.extra["seconds"] < 180
     assert "seconds" not in untimed.extra
@@ -222,9 +222,9 @@ def test_a_bulk_action_on_a_case_that_is_not_there_does_nothing_at_all(workbench
 
 def test_comments_have_author_and_time_and_go_with_a_redaction(workbench: Workbench) -> None:
     workbench.team.comment(ADA, "case-1", "<b>Which bridge?</b>")
-    (comment,) = workbench.team.comments(BEN, "case-1")
-    assert (comment.by, comment.text) == ("Ada", "<b>Which bridge?</b>")
-    assert comment.at
+    ((at, comment),) = workbench.team.comments(BEN, "case-1")
+    assert (comment.reviewer, comment.note) == ("Ada", "<b>Which bridge?</b>")
+    assert at
     workbench.reviews.redact_case(ADA, "case-1", "asked for")
     assert workbench.team.comments(BEN, "case-1") == ()
     assert workbench.store.check().ok
@@ -332,6 +332,60 @@ def adjudicate(workbench: Workbench, verdict: str = "reject") -> LogEntry:
         {"reviewer": "Cleo", "case_id": "case-1", "run_id": "run-1", "verdict": verdict, "reason": "Ben is right"}
     )
     return workbench.reviews.adjudicate(CLEO, decision)
+
+
+@pytest.mark.parametrize(
+    ("sides", "verdict", "given", "refused"),
+    [
+        (("approve", "reject"), "approve", {}, ""),
+        (("reject", "escalate"), "approve", {}, "no reviewer approved the answer"),
+        (("approve", "reject"), "escalate", {}, "every verdict but an approval needs one"),
+        (("reject", "reject"), "approve", {}, "it replaces a verdict that stands"),
+        (("reject", "reject"), "approve", {"reason": "It holds"}, ""),
+        (("approve", "reject"), "override", {"reason": "Odd", "corrected_answer": " {answer}\n"}, "equals the answer"),
+        (("approve", "reject"), "override", {"reason": "Odd", "corrected_answer": "{answer} Not"}, ""),
+    ],
+)
+def test_an_adjudication_gives_its_reason_and_a_correction_corrects(
+    workbench: Workbench, sides: tuple[str, ...], verdict: str, given: dict[str, str], refused: str
+) -> None:
+    share(workbench)
+    for who, side in zip((ADA, BEN), sides, strict=True):
+        decide(workbench, who, verdict=side)
+    answer = workbench.store.cases.get("case-1").answer or ""
+    content = {name: text.format(answer=answer) for name, text in given.items()}
+    final = Decision.model_validate(
+        {
+            "reviewer": "Cleo",
+            "case_id": "case-1",
+            "run_id": "run-1",
+            "verdict": verdict,
+            "kind": "adjudication",
+            **content,
+        }
+    )
+    if refused:
+        with pytest.raises(InputError, match=refused):
+            workbench.reviews.adjudicate(CLEO, final)
+    else:
+        assert workbench.reviews.adjudicate(CLEO, final).decision.verdict == verdict
+    kinds = [entry.decision.kind for entry in workbench.reviews.iterate() if entry.decision]
+    assert kinds.count("adjudication") == (not refused)
+
+
+def test_cases_to_adjudicate_come_in_the_order_of_the_queue(workbench: Workbench) -> None:
+    share(workbench)
+    assert workbench.team.to_adjudicate(CLEO).order == CaseFilter().order
+    workbench.team.set(CLEO, QueuePolicy(reviewers=2, machine="never"))
+    assert workbench.team.to_adjudicate(CLEO).order == "random"  # what audits found is hidden, its order too
+
+
+def test_a_policy_that_is_in_force_is_not_set_again_and_who_set_what_is_kept(workbench: Workbench) -> None:
+    workbench.team.set(ADA, QueuePolicy(reviewers=2))
+    assert workbench.team.set(BEN, QueuePolicy(reviewers=2, version=7)).version == 1
+    workbench.team.set(BEN, QueuePolicy(reviewers=3))
+    history = workbench.store.team.history(QueuePolicy)
+    assert [(by, policy.version, policy.reviewers) for _, by, policy in history] == [("Ada", 1, 2), ("Ben", 2, 3)]
 
 
 def test_a_case_of_one_reviewer_has_nothing_to_adjudicate(workbench: Workbench) -> None:

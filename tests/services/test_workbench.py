@@ -64,16 +64,13 @@ def test_a_run_that_needs_nobody_is_accepted_by_policy_in_the_log(audited: Workb
     assert (view.decision.decision.source, view.decision.decision.reviewer) == ("CODE", POLICY.name)
 
 
-def test_a_run_drawn_for_a_spot_check_goes_to_a_person(audited: Workbench) -> None:
-    run = audited.audits.audit(ADA, CLEAN, settings=Settings(spot_check_share=1))
-    assert run.spot_check
-    assert not run.needs_review
-    assert audited.cases.open("clean").state == "needs_review"
-
-
-def test_a_faulty_answer_waits_for_a_person(audited: Workbench) -> None:
-    audited.audits.audit(ADA, FAULTY)
-    assert audited.cases.open("faulty").state == "needs_review"
+@pytest.mark.parametrize(("case", "share"), [(CLEAN, 1), (FAULTY, 0)])
+def test_a_run_drawn_for_a_spot_check_and_a_faulty_answer_go_to_a_person(
+    audited: Workbench, case: Case, share: int
+) -> None:
+    run = audited.audits.audit(ADA, case, settings=Settings(spot_check_share=share))
+    assert (run.spot_check, run.needs_review) == (case == CLEAN, case == FAULTY)
+    assert audited.cases.open(case.id).state == "needs_review"
 
 
 def test_what_was_audited_with_these_settings_needs_no_audit(audited: Workbench) -> None:
@@ -100,9 +97,9 @@ def test_a_decision_that_lacks_something_says_what(changes: dict[str, Any], lack
 
 def test_the_demo_loads_and_loads_again_without_harm(tmp_path: Path) -> None:
     bench = Workbench.open(tmp_path / "demo.db")
-    first = bench.cases.add_demo(ADA)
+    first = bench.cases.add(ADA, demo_cases())
     assert first.added == len(list(demo_cases())) >= 40
-    assert bench.cases.add_demo(ADA).unchanged == first.added
+    assert bench.cases.add(ADA, demo_cases()).unchanged == first.added
 
 
 # A decision is submitted once, against the case as it was seen, under the actor's name, and removes its draft
@@ -128,13 +125,13 @@ def test_the_same_token_three_times_is_one_decision(store: Store, reviews: Revie
 
 
 def test_the_draft_goes_with_the_decision_and_stays_where_it_was_refused(store: Store, reviews: ReviewService) -> None:
-    store.drafts.save("Ada", case_subject("case-1"), "note", "half")
+    store.drafts.save("Ada", case_subject("case-1"), {"note": "half"})
     with pytest.raises(StaleVersion):
         reviews.submit(ADA, a_submitted(), seen_version=store.cases.summary("case-1").version - 1)
-    assert store.drafts.load("Ada", case_subject("case-1")) == {"note": "half"}
+    assert store.drafts.get("Ada", case_subject("case-1")).values == {"note": "half"}
     assert store.decisions.head().length == 0
     reviews.submit(ADA, a_submitted(), seen_version=store.cases.summary("case-1").version)
-    assert store.drafts.load("Ada", case_subject("case-1")) == {}
+    assert store.drafts.get("Ada", case_subject("case-1")).values == {}
 
 
 def test_the_log_records_the_name_of_who_acts_whatever_name_the_decision_brings(reviews: ReviewService) -> None:
@@ -181,14 +178,14 @@ def test_a_look_stores_nothing_and_says_whether_it_has_seen_all(bench: Workbench
     assert (look.rows, len(look.cases), look.refused, look.whole) == (3, 2, 1, True)
     assert [problem.line for problem in look.problems] == [2]
     assert bench.imports.look(ADA, rows(tmp_path, LOOKED_AT + 1), name="rows.jsonl").whole is False
-    assert bench.cases.overview().cases == 0
+    assert bench.store.cases.count() == 0
 
 
 def test_an_import_that_nobody_asks_on_stops_and_keeps_what_it_stored(bench: Workbench, tmp_path: Path) -> None:
     steps = bench.imports.add_file(ADA, rows(tmp_path, 1_700), name="rows.jsonl")
     first, second = islice(steps, 2)
     assert (first.added, second.added) == (500, 1_000)
-    assert bench.cases.overview().cases == 1_000
+    assert bench.store.cases.count() == 1_000
 
 
 def test_rows_that_are_refused_are_counted_and_named_once(bench: Workbench, tmp_path: Path) -> None:

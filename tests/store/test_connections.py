@@ -35,7 +35,7 @@ def test_many_threads_that_come_and_go_share_a_few_connections(store: Store) -> 
     def rerun() -> None:
         store.cases.get("case-1")
         with store.transaction():
-            store.drafts.save("Ada", "case:1", "note", str(threading.get_ident()))
+            store.drafts.save("Ada", "case:1", {"note": str(threading.get_ident())})
         seen.append(store.database.connections)
 
     for _ in range(10):  # one after another, as reruns of a page come
@@ -208,7 +208,7 @@ def test_every_writer_of_a_log_waits_for_the_disk_and_imports_do_not(store: Stor
     store.acceptances.reset(by="Ada", reason="drift")
     assert commits == [2]
     commits.clear()
-    store.drafts.save("Ada", "case:1", "note", "x")
+    store.drafts.save("Ada", "case:1", {"note": "x"})
     assert commits == [1]
     commits.clear()
     with store.transaction():

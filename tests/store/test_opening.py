@@ -443,6 +443,36 @@ def test_where_there_is_no_room_nothing_is_left_and_the_error_names_the_place(
 
 
 @pytest.mark.slow
+@pytest.mark.soak(smoke=4, full=200)
+def test_a_restore_that_is_killed_leaves_the_old_database_or_the_new_one(
+    store: Store, tmp_path: Path, rounds: int
+) -> None:
+    fill_with(store, range(3))
+    backup.back_up(store.database, tmp_path / "backup.db")
+    fill_with(store, range(3, 6))
+    store.close()
+    shutil.copy(store.path, tmp_path / "old.db")
+    began = time.monotonic()
+    backup.restore(tmp_path / "backup.db", tmp_path / "tried.db")
+    whole, came_to = time.monotonic() - began, set()
+    for number in range(rounds):
+        shutil.copy(tmp_path / "old.db", store.path)
+        arguments = {"replace": True, "stamp": str(number)}
+        process = multiprocessing.get_context("fork").Process(
+            target=backup.restore, args=(tmp_path / "backup.db", store.path), kwargs=arguments
+        )
+        process.start()
+        time.sleep(whole * 1.2 * number / rounds)
+        process.kill()
+        process.join()
+        with Store.open(store.path) as found:
+            checked = found.decisions.verify()
+            assert checked.intact
+            came_to.add(checked.length)
+    assert came_to <= {3, 6}
+
+
+@pytest.mark.slow
 def test_the_commands_back_up_check_and_restore(store: Store, tmp_path: Path) -> None:
     fill_with(store, range(3))
     store.close()

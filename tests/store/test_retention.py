@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from masis.datasets.writers import write_run
+from masis.datasets.writers.lines import write_line
 from masis.errors import InputError, Removed, StoreError, UnknownRecord
 from masis.schema.audit import Draft
 from masis.schema.case import Case
@@ -205,7 +205,7 @@ def test_a_purge_is_recorded_with_who_when_by_which_rule_and_what_and_without_a_
 
 def test_the_digest_of_a_run_is_that_of_its_line_in_an_export_of_runs(mixed: Store) -> None:
     line = io.BytesIO()
-    write_run(mixed.runs.get("run-accepted"), line)
+    write_line(mixed.runs.get("run-accepted").model_dump_json(), line)
     purge(mixed)
     digests = {each.id: each.digest for each in mixed.purges.removals(1)}
     assert digests["run-accepted"] == hashlib.sha256(line.getvalue().removesuffix(b"\n")).hexdigest()
@@ -392,8 +392,8 @@ def with_secret(store: Store) -> Store:
     first = store.decisions.append(a_decision(case, "run-1", note=f"I know {PATIENT}"))
     store.decisions.append(an_undo(case, first.id, note=f"not {PATIENT}"))
     store.decisions.append(a_decision(case, "run-2", verdict="override", reason="r", corrected_answer=f"{PATIENT}?"))
-    store.drafts.save("Grace", "case:case-1", "note", f"typed about {PATIENT}")
-    store.drafts.save("Grace", "case:other", "note", "typed about another")
+    store.drafts.save("Grace", "case:case-1", {"note": f"typed about {PATIENT}"})
+    store.drafts.save("Grace", "case:other", {"note": "typed about another"})
     return store
 
 
@@ -413,8 +413,8 @@ def test_no_text_of_a_redacted_case_is_left_in_the_store_or_its_files(with_secre
         assert "case-1" not in {row.id for row in with_secret.cases.search(CaseFilter(text=text)).rows}
     assert [row.id for row in with_secret.cases.search(CaseFilter(text="case-1")).rows] == ["case-1"]
     assert [row.id for row in with_secret.cases.search(CaseFilter(text="coughs")).rows] == ["other"]
-    assert with_secret.drafts.load("Grace", "case:case-1") == {}
-    assert with_secret.drafts.load("Grace", "case:other") == {"note": "typed about another"}
+    assert with_secret.drafts.get("Grace", "case:case-1").values == {}
+    assert with_secret.drafts.get("Grace", "case:other").values == {"note": "typed about another"}
     for run_id in ("run-1", "run-2"):
         with pytest.raises(Removed, match="its case was redacted"):
             with_secret.runs.get(run_id)

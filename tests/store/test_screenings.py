@@ -290,7 +290,6 @@ def test_a_corpus_keeps_what_a_record_holds_and_finds_it_again(store: Store) -> 
     given = an_abstract(title="Aspirin in stroke", year=2019, authors=("A. One",), registry="NCT01")
     done = store.corpora.add_many("stroke", [given], source="stroke.jsonl")
     assert (done.identified, done.added, done.duplicates, done.faulty) == (1, 1, 0, 0)
-    assert store.corpora.get("stroke", "a-1") == given
     assert store.corpora.search("stroke", "does ASPIRIN work?", 5) == (given,)
     assert list(store.corpora.iterate("stroke")) == [given]
     assert store.corpora.retriever("stroke").name == "corpus:stroke"

@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from masis.errors import StoreError
 from masis.store import Store
 from masis.store.core.connections import connect
-from masis.store.reviews.states import EntryFact, RunFact, derive_state, mismatches, refresh
+from masis.store.reviews.states import EntryFact, RunFact, derive_state, problems, refresh
 from tests.store.conftest import ticking
 from tests.store.factories import SETTINGS, a_case, a_decision, a_run, accepted, an_iteration, an_undo
 
@@ -141,7 +141,7 @@ class OneCase(RuleBasedStateMachine):
     def it_stands_where_it_must_and_recomputing_changes_nothing(self) -> None:
         assert self.store.cases.summary("case-1").state == self.expected()
         connection = connect(self.store.path)
-        assert mismatches(connection) == []
+        assert list(problems(connection)) == []
         before = tuple(connection.execute("SELECT * FROM cases").fetchone())
         refresh(connection, 1)
         assert tuple(connection.execute("SELECT * FROM cases").fetchone()) == before

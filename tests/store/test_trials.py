@@ -104,7 +104,7 @@ def _one(workbench: Workbench, models: Settings, who: Actor, kind: str, name: st
         case "ingest":
             body = a_case(name).model_dump_json().encode()
             workbench.ingestion.receive([Received(name, "trial", name, name, "json", body)])
-            if workbench.store.inbox.count_waiting() > 20:
+            if len(workbench.store.inbox.waiting(21)) > 20:
                 workbench.ingestion.read_waiting({})
             return name
         case "purge":
@@ -189,7 +189,7 @@ def _compared(path: Path, acknowledged: list[tuple[str, str]]) -> None:
         pass
     cases = [case.id for case in workbench.store.cases.iterate()]
     runs = {row[0] for row in workbench.store.database.execute("SELECT id FROM runs WHERE state = 'finished'")}
-    entries = {entry.digest for entry in workbench.reviews.iterate()}
+    entries = {entry.digest for entry in workbench.store.decisions.iterate()}
     for kind, name in acknowledged:
         there = {"import": cases, "ingest": cases, "audit": runs, "ask": runs, "decide": entries}.get(kind)
         assert there is None or name in there, f"{kind} {name} was acknowledged and is lost"

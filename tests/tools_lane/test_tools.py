@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from masis.datasets.exports import FORMATS
-from masis.datasets.mapping import builtin, formats_of, read_any
+from masis.datasets.exports.formats import FORMATS
+from masis.datasets.mapping.profile import builtin
+from masis.datasets.mapping.reader import formats_of, read_any
 from masis.schema.review import Decision, TargetLabel
 from masis.services import Workbench, demo_cases
 from tests.reviewing import ADA, submitted

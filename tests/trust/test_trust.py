@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import cohen_kappa_score, roc_auc_score
 
+from benchmarks import trust_simulation as simulation
 from masis.audit.acceptance import RULE_VERSION, Assessment, waive
 from masis.errors import InputError, NotAllowed
 from masis.schema.actor import Actor
@@ -24,7 +25,6 @@ from masis.services.trust import TrustFilter, TrustService
 from masis.services.trust_summary import figure, how_far, how_sure, in_words, short_answers
 from masis.settings import Settings
 from masis.store.records import CaseFilter
-from masis.trust import simulation
 from masis.trust.agreement import (
     Counted,
     Estimate,
@@ -49,7 +49,7 @@ from masis.trust.guarantee import (
     upper_bound,
 )
 from masis.trust.machine import Stratum, draws_for_width, missed
-from masis.trust.score import auroc, calibration_error, error_floor, fit, probabilities, reliability, yield_curve
+from masis.trust.score import calibration_error, error_floor, fit, probabilities, reliability, yield_curve
 from masis.views.story import checks_passed
 from tests.reviewing import ADA
 from tests.trust.conftest import DOUBT, decided
@@ -186,8 +186,9 @@ def test_a_program_decides_in_no_time_and_an_escalation_settles_against_nobody(
         decided(bench, number, mine, extra={"seconds": seconds})
         decided(bench, number, "reject", reviewer="Bo", extra={"seconds": 0.1})
     for number, verdict in enumerate(("reject", "approve", "escalate")):
-        decided(bench, number, verdict, kind="adjudication", reviewer="Cy")
+        decided(bench, number, verdict, kind="adjudication", reviewer="Cy", extra={"seconds": 40.0})
     ada, bo, cy = bench.trust.reviewers(ADA, others=True)
+    assert cy.seconds == 40.0  # an adjudication takes time as a decision does
     assert (ada.seconds, bo.seconds) == (20.0, None)
     assert (ada.agreed.value, ada.agreed.n, ada.differ) == (0.5, 2, ("case-0",))
     assert (cy.reviewer, cy.decisions, cy.adjudications) == ("Cy", 0, 3)
@@ -297,8 +298,6 @@ def test_too_few_decisions_give_no_score(n: int, faulty: int) -> None:
 
 def test_figures_of_a_score() -> None:
     truth, same = np.array([True, False] * 50), np.full(100, 0.5)
-    assert auroc(truth, same) == 0.5
-    assert auroc(np.ones(3, dtype=bool), np.ones(3)) is None
     assert [each.n for each in reliability(truth, same)] == [100]
     assert calibration_error(truth, same) == 0.0
     assert yield_curve(truth, same)[25] == (0.5, 0.5)
@@ -475,9 +474,9 @@ def test_units_of_one_question_count_for_less() -> None:
     alone, together = share(hit), share(hit, np.repeat(np.arange(60), 5))
     assert alone.value == together.value
     assert together.high - together.low > 1.8 * (alone.high - alone.low)
-    counted_alone = Counted.of(hit.astype(int), np.arange(300), 2)
-    counted_together = Counted.of(hit.astype(int), np.repeat(np.arange(60), 5), 2)
-    mean = [each.estimate(lambda table: table[..., 1] / table.sum(-1)) for each in (counted_alone, counted_together)]
+    ratings = np.column_stack([hit, ~hit]).astype(int)
+    counted = [Counted.of(ratings, ratings[:, 0], each, 2) for each in (np.arange(300), np.repeat(np.arange(60), 5))]
+    mean = [each.estimate(lambda table: table[..., 1] / table.sum(-1)) for each in counted]
     assert mean[1].high - mean[1].low > 1.8 * (mean[0].high - mean[0].low)
 
 
@@ -600,7 +599,7 @@ def test_from_draws_to_answers_that_pass(bench: Workbench, audited: Audited) -> 
     bench.reassessment.run(ADA, apply=True, again=True)
     left = [case for case in range(40) if case not in numbers]
     assert {bench.cases.summary(f"case-{case}").state for case in left} <= {"accepted", "needs_review"}
-    log = [entry.decision for entry in bench.reviews.iterate() if entry.decision]
+    log = [entry.decision for entry in bench.store.decisions.iterate() if entry.decision]
     assert [entry.reviewer for entry in log if entry.kind == "guarantee"] == [ADA.name]
     accepted = [entry for entry in log if entry.kind == "policy_accept"]
     assert accepted[0].extra["guarantee"] == 1

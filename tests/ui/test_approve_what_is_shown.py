@@ -14,8 +14,9 @@ from masis.errors import AnotherAnswer, StoreError, UnknownRecord
 from masis.schema.actor import Actor
 from masis.schema.review import Decision, answer_digest, decided_about
 from masis.schema.run import Run
-from masis.services import Workbench, app_root
+from masis.services import Workbench, app_root, demo_cases
 from masis.services.drafts import case_subject
+from masis.services.records import CaseFilter
 from masis.settings import Settings
 from masis.ui.review import decision
 from masis.ui.review import decision_form as forms
@@ -32,7 +33,7 @@ Posted = dict[str, Any]
 def served(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("shown") / "shown.db"
     workbench = Workbench.open(path)
-    workbench.cases.add_demo(ADA)
+    workbench.cases.add(ADA, demo_cases())
     case = workbench.store.cases.get(CASE)
     workbench.audits.audit(ADA, case, settings=Settings(max_iterations=1))
     workbench.audits.audit(ADA, case)
@@ -72,7 +73,9 @@ def right(workbench: Workbench, index: int = 0, verdict: str = "approve") -> Pos
     }
 
 
-def post(posted: Posted, *, kind: str = "submit", times: int = 1, **address: str) -> AppTest:
+def post(
+    posted: Posted, *, kind: str = "submit", times: int = 1, session: Posted | None = None, **address: str
+) -> AppTest:
     """Open the case at an address, and have its form post a submit (or an act), as a browser does."""
     waiting = [posted] * times
 
@@ -81,7 +84,8 @@ def post(posted: Posted, *, kind: str = "submit", times: int = 1, **address: str
         return SimpleNamespace(**idle | ({kind: waiting.pop()} if waiting else {}))
 
     app = AppTest.from_file(str(app_root() / "app.py"), default_timeout=30)
-    app.session_state["reviewer-name"] = "Ada"
+    for name, held in {"reviewer-name": "Ada", **(session or {})}.items():
+        app.session_state[name] = held
     for name, value in {"case": CASE, **address}.items():
         app.query_params[name] = value
     with pytest.MonkeyPatch.context() as patched:
@@ -117,6 +121,21 @@ def test_an_escalation_without_a_word_is_asked_about_once(workbench: Workbench) 
     assert said(post({**note, "token": "another"})).startswith("Escalated")
     entry = workbench.reviews.current(CASE)
     workbench.reviews.undo(ADA, entry.id)
+
+
+@pytest.mark.parametrize("came_back", [True, False])
+def test_who_came_back_to_undo_goes_on_where_the_queue_begins(workbench: Workbench, came_back: bool) -> None:
+    queue = [
+        row.id
+        for row in workbench.cases.find(CaseFilter(states=("new", "needs_review"), order="oldest", size=200)).rows
+    ]
+    assert queue.index(CASE) > 0
+    undone = {"carried-message": (CASE, decision._Message("Undone.", "calm"))} if came_back else {}
+    posted = {**right(workbench), "token": f"back {came_back}", "advance": True}
+    app = post(posted, session=undone, order="oldest")
+    after = queue[0] if came_back else queue[queue.index(CASE) + 1]
+    assert app.query_params["case"] in (after, [after])
+    workbench.reviews.undo(ADA, workbench.reviews.current(CASE).id)
 
 
 def test_an_audit_made_meanwhile_is_named_with_who_asked_for_it_and_when(workbench: Workbench) -> None:

@@ -22,7 +22,7 @@ from streamlit.testing.v1 import AppTest
 
 from masis.cli import main
 from masis.integrations.mcp import resources
-from masis.integrations.mcp.tools import Tools, Watch, all_tools
+from masis.integrations.mcp.tools import TOOLS, Tools, Watch
 from masis.schema.actor import Actor
 from masis.schema.review import Decision, TargetLabel
 from masis.schema.team import QueuePolicy
@@ -240,7 +240,7 @@ def test_health_over_http_says_the_same_whatever_another_has_decided(differs: Ca
 
 def test_agents_are_told_the_same_whatever_another_has_decided(differs: Callable[[Show], str]) -> None:
     def show(workbench: Workbench) -> str:
-        tools, known = Tools(workbench), all_tools()
+        tools, known = Tools(workbench), TOOLS
         calls = [("list_queue", {}), ("list_queue", {"reviewers": ["Ben"]}), ("search_evidence", {"text": "export"})]
         calls += [("list_queue", {"states": ["approved", "needs_adjudication"]}), ("list_queue", {"text": "trust"})]
         calls += [("get_case", {"caseId": case}) for case in AUDITED]

@@ -39,7 +39,7 @@ class NothingUnderWay:
 def served(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("case") / "case.db"
     workbench = Workbench.open(path)
-    workbench.cases.add_demo(ADA)
+    workbench.cases.add(ADA, demo_cases())
     case = workbench.store.cases.get(CASE)
     workbench.audits.audit(ADA, case, settings=Settings(max_iterations=1))
     workbench.audits.audit(ADA, case)

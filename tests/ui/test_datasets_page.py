@@ -9,7 +9,7 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
-from masis.datasets.exports import Selection
+from masis.datasets.exports.export import Selection
 from masis.services import Workbench
 from masis.services.records import CaseFilter
 from masis.ui.datasets.page import change_row, compared, figures, version_row

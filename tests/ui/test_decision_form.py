@@ -194,6 +194,8 @@ def test_a_slip_in_a_correction_is_doubted_and_what_it_changes_is_named(correcte
     assert [each.startswith(doubt or "-") for each in found[:1]] == ([True] if doubt else [])
     slip = forms.check(shown.replace("Toll", "TToll"), case, shown=shown)
     assert slip["changed"] == "− “Tolland” + “TTolland”"
+    added = " ".join(f"Word{number} is changed." for number in range(40)) + " The last toldhe end."
+    assert forms.check(f"{shown} {added}", case, shown=shown)["changed"].endswith("toldhe end.”")
 
 
 def test_a_correction_keeps_the_citations_beside_the_answer_whose_sentences_are_unchanged() -> None:

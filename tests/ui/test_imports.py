@@ -65,7 +65,7 @@ def test_a_file_of_another_tool_is_recognised_imported_and_offered_for_audit(wor
     start(app)
     assert "1 case imported" in texts(app)
     assert "1 row was not imported." in texts(app)
-    assert workbench.cases.overview().cases == 1
+    assert workbench.store.cases.count() == 1
     assert app.button(key="audit-all").label == "Audit this case"
     assert app.button(key="back-to-file")
 
@@ -151,7 +151,7 @@ def test_an_import_can_be_stopped_and_says_what_is_stored(
     begun.wait(30)
     app.run()
     assert begun.stopped
-    assert workbench.cases.overview().cases == begun.step.added < 1_200
+    assert workbench.store.cases.count() == begun.step.added < 1_200
     assert "The import was stopped before the end of the file" in texts(app)
 
 

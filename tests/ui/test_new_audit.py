@@ -31,7 +31,7 @@ page = functools.partial(open_page, "new")
 
 
 def draft(workbench: Workbench) -> dict[str, Any]:
-    return dict(workbench.store.drafts.load(NOBODY_YET, AuditForm.SUBJECT))
+    return dict(workbench.store.drafts.get(NOBODY_YET, AuditForm.SUBJECT).values)
 
 
 def finished(app: AppTest, workbench: Workbench) -> str:
@@ -70,7 +70,7 @@ def test_the_example_fills_the_form_and_is_kept_as_a_draft(workbench: Workbench)
 
 
 def test_a_draft_is_there_again_in_a_new_session_and_can_be_discarded(workbench: Workbench) -> None:
-    workbench.store.drafts.save_all(
+    workbench.store.drafts.save(
         NOBODY_YET, AuditForm.SUBJECT, {"question": "Half a", "settings": {"strictness": "strict"}}
     )
     app = page()
@@ -82,7 +82,7 @@ def test_a_draft_is_there_again_in_a_new_session_and_can_be_discarded(workbench:
 
 
 def test_starting_stores_the_case_and_leads_to_the_audit(workbench: Workbench) -> None:
-    workbench.store.drafts.save_all(
+    workbench.store.drafts.save(
         NOBODY_YET,
         AuditForm.SUBJECT,
         {"question": "How long?", "evidence": EVIDENCE, "answer": "It is 210 metres long [1][9]."},
@@ -98,7 +98,7 @@ def test_starting_stores_the_case_and_leads_to_the_audit(workbench: Workbench) -
 
 
 def test_starting_without_a_question_says_so_and_keeps_what_was_typed(workbench: Workbench) -> None:
-    workbench.store.drafts.save_all(NOBODY_YET, AuditForm.SUBJECT, {"evidence": EVIDENCE})
+    workbench.store.drafts.save(NOBODY_YET, AuditForm.SUBJECT, {"evidence": EVIDENCE})
     app = page()
     press(app, "Start the audit")
     assert "job" not in app.query_params
@@ -106,7 +106,7 @@ def test_starting_without_a_question_says_so_and_keeps_what_was_typed(workbench:
 
 
 def test_settings_are_chosen_kept_and_used(workbench: Workbench) -> None:
-    workbench.store.drafts.save_all(NOBODY_YET, AuditForm.SUBJECT, {"question": "How long?", "evidence": EVIDENCE})
+    workbench.store.drafts.save(NOBODY_YET, AuditForm.SUBJECT, {"question": "How long?", "evidence": EVIDENCE})
     app = page()
     next(each for each in app.selectbox if each.label == "Most iterations").select(1)
     app.run()

@@ -8,7 +8,7 @@ import pytest
 
 from masis.schema.calls import Usage
 from masis.schema.run import Event
-from masis.services import Workbench
+from masis.services import Workbench, demo_cases
 from masis.services.records import CaseFilter
 from masis.settings import ROLES, Settings
 from masis.ui.live import served_jobs
@@ -28,7 +28,7 @@ from tests.waiting import until
         (
             {"needs_review": 1200, "accepted": 18},
             {"wrong": 70},
-            "1,200 cases need review; the audit accuses 70 of them; 18 passed the audit unseen by a person",
+            "1,200 cases need review; the audit accuses 70 of them; 18 passed the audit without a person's decision",
         ),
         ({"needs_review": 3}, {"not_confirmed": 3}, "3 cases need review"),
         (
@@ -100,7 +100,7 @@ def test_the_overview_says_where_a_batch_would_be_sent_and_what_it_may_cost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     workbench = Workbench.open(tmp_path / "masis.db")
-    workbench.cases.add_demo(ADA)
+    workbench.cases.add(ADA, demo_cases())
     assert batch_costs(workbench, 60) == ""
     assert not can_be_limited(workbench)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-loopback-0123456789abcdef")
@@ -115,7 +115,7 @@ def test_the_overview_says_where_a_batch_would_be_sent_and_what_it_may_cost(
 
 def test_the_overview_says_how_long_a_batch_takes_at_the_pace_of_audits_by_the_same_models(tmp_path: Path) -> None:
     workbench = Workbench.open(tmp_path / "masis.db")
-    workbench.cases.add_demo(ADA)
+    workbench.cases.add(ADA, demo_cases())
     assert batch_time(workbench, 60) == ""
     first, second = workbench.cases.find(CaseFilter(size=2)).rows
     for row in (first, second):

@@ -12,7 +12,7 @@ import streamlit as st
 
 from masis.schema.actor import Actor, Role
 from masis.schema.team import QueuePolicy
-from masis.services import Workbench
+from masis.services import Workbench, demo_cases
 from masis.settings.sign_in import SignIn
 from masis.ui.shell import reach, served_database
 from masis.views.words import FLAG, RULE, STATE, STATES
@@ -38,12 +38,12 @@ def test_an_empty_database_says_what_a_case_is_and_loads_the_demo(database: Path
 
 
 def test_an_unknown_case_is_said_to_be_unknown(database: Path) -> None:
-    Workbench.open(database).cases.add_demo(ADA)
+    Workbench.open(database).cases.add(ADA, demo_cases())
     assert "There is no such case" in texts(open_page(case="nowhere"))
 
 
 def test_nonsense_in_the_address_is_ignored(database: Path) -> None:
-    Workbench.open(database).cases.add_demo(ADA)
+    Workbench.open(database).cases.add(ADA, demo_cases())
     app = open_page(page="-3", state="nowhere,", order="sideways", field="Nothing", flag="%", q="x" * 10_000)
     assert "No cases yet" not in texts(app)
 

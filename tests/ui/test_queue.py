@@ -9,15 +9,17 @@ from typing import Any, get_args
 import pytest
 import streamlit as st
 
-from masis.schema.case import Case
+from masis.schema.case import Case, Severity
+from masis.schema.review import Standing
 from masis.schema.run import ReviewCode
+from masis.schema.team import QueuePolicy
 from masis.schema.wording import counted
-from masis.services import Workbench
+from masis.services import Workbench, demo_cases
 from masis.services.cases import shown_flags
-from masis.services.records import NOT_DECIDED, CaseFilter, QueueOrder
-from masis.ui.queue.case_list import ORDER_SAYS, case_columns, case_row
+from masis.services.records import NOT_DECIDED, CaseFilter, CaseSummary, QueueOrder
+from masis.ui.queue.case_list import ORDER_SAYS, case_columns, case_row, distinct, state_cell
 from masis.ui.shell import address
-from masis.views.words import REASON, SIGNS, STANDING
+from masis.views.words import REASON, SEVERITY, STANDING
 from tests.reviewing import ADA, decide
 from tests.ui.conftest import open_page, press, texts
 
@@ -126,19 +128,44 @@ def test_a_row_shows_the_quality_of_the_original_and_that_of_the_best_revision_u
         assert shown["cells"][-1] == {"score": summary.quality, "below": revised}
 
 
+def severity_mark(summary: CaseSummary) -> str:
+    cell: Any = case_row(summary, {}, order="risk")["cells"][-1]
+    return " ".join((cell["pills"][0]["text"], cell["pills"][0]["tone"])) if "pills" in cell else str(cell["text"])
+
+
 def test_a_list_shows_the_figure_that_it_is_ordered_by_under_its_name(audited_workbench: Workbench) -> None:
     rows = audited_workbench.cases.find(CaseFilter(states=("needs_review",), size=100)).rows
-    likely = [row.fault_probability or 0 for row in rows]
-    assert likely == sorted(likely, reverse=True)
-    assert len(set(likely)) > 1
-    shown: Any = [case_row(row, {}, order="risk")["cells"][-1] for row in rows]
-    strengths = [word for _, word in SIGNS]
-    assert [strengths.index(each["text"]) for each in shown] == sorted(strengths.index(each["text"]) for each in shown)
-    assert len({tuple(each["below"]) for each in shown}) > 1  # it tells apart rows that stand alike
-    assert "%" not in str(shown)
+    shown = [severity_mark(row) for row in rows]
+    assert shown == sorted(shown, key=lambda each: [*SEVERITY, "none"].index(each.split()[0]))
+    assert len(set(shown)) > 1  # it tells apart rows that stand alike
     assert [case_columns(order)[-1]["title"] for order in get_args(QueueOrder)] == [
-        *("Signs of a fault", "Quality", "Confidence", "Quality", "Quality", "Quality")
+        *("Severity", "Quality", "Confidence", "Quality", "Quality", "Quality")
     ]
+
+
+@pytest.mark.parametrize(
+    ("standing", "severity", "mark"),
+    [
+        ("wrong", "critical", "critical grave"),
+        ("wrong", None, "none"),
+        ("nothing_found", "medium", "medium calm"),
+        ("nothing_found", None, "nothing"),
+    ],
+)
+def test_a_lesser_issue_of_an_answer_that_passed_has_a_neutral_mark(
+    audited_workbench: Workbench, standing: Standing, severity: Severity | None, mark: str
+) -> None:
+    summary = audited_workbench.store.cases.summary("docs-02-altered")
+    assert severity_mark(summary.model_copy(update={"standing": standing, "severity": severity})) == mark
+
+
+def test_a_badge_that_all_rows_share_is_not_repeated_on_each(audited_workbench: Workbench) -> None:
+    wrong, *others = audited_workbench.cases.find(CaseFilter(size=100)).rows
+    cells: list[Any] = [state_cell(audited_workbench, each) for each in (wrong, wrong, *others)]
+    assert distinct(cells) == cells
+    assert distinct(cells[:2]) == [None, None]
+    mine, hers = ({**cells[0], "below": [f"Approved by {who}"]} for who in ("Ada", "Ben"))
+    assert distinct([mine, hers]) == [{**mine, "pills": []}, {**hers, "pills": []}]
 
 
 def test_a_quote_that_is_not_in_its_evidence_has_a_chip_and_a_filter(tmp_path: Path) -> None:
@@ -158,7 +185,7 @@ def test_a_quote_that_is_not_in_its_evidence_has_a_chip_and_a_filter(tmp_path: P
     (found,) = workbench.cases.find(CaseFilter(flags=("misquoted",))).rows
     assert found.id == "false"
     row: Any = case_row(found, {})
-    assert "with words that no evidence holds: “The bridge is 150" in row["cells"][2]["text"]
+    assert "with words that no evidence holds: “The bridge is 150" in row["cells"][1]["text"]
     run = workbench.cases.open("false").run
     assert run is not None
     assert "misquoted" in shown_flags(run, 0)  # what the head of the case shows
@@ -199,6 +226,8 @@ def test_the_pills_say_where_cases_stand_and_narrow_and_decided_ones_are_left_ou
     app = open_page("queue")
     assert "6 cases" in texts(app)
     assert "decided ones left out" in texts(app)
+    (searched,) = [each for each in open_page("queue", q="docs-02").button_group if each.key == "standing"]
+    assert searched.options == ["Decided 1"]
     (pills,) = [each for each in app.button_group if each.key == "standing"]
     assert set(pills.options) == {f"{STANDING[name].text} {count}" for name, count in standings.items()}
     for name in ("wrong", "decided"):  # one in place of the other
@@ -212,6 +241,12 @@ def test_the_pills_say_where_cases_stand_and_narrow_and_decided_ones_are_left_ou
     assert "1 case" in texts(press(open_page("queue", field="Product documentation"), "show-decided"))
     for name, count in standings.items():
         assert counted(count, "case") in texts(open_page("queue", standing=name))
+
+
+def test_the_counts_of_a_search_say_nothing_of_what_is_hidden(audited_workbench: Workbench) -> None:
+    audited_workbench.team.set(ADA, QueuePolicy(machine="after"))
+    (pills,) = [each for each in open_page("queue", q="docs-02").button_group if each.key == "standing"]
+    assert pills.options == [f"{STANDING['to_review'].text} 1"]
 
 
 def test_a_filter_without_a_case_says_what_to_do(audited_workbench: Workbench) -> None:
@@ -228,6 +263,6 @@ def test_the_address_keeps_the_random_order_and_shuffles_again_on_demand(audited
 
 
 def test_a_page_shows_the_next_cases_and_one_behind_the_last_is_the_last(audited_workbench: Workbench) -> None:
-    audited_workbench.cases.add_demo(ADA)
+    audited_workbench.cases.add(ADA, demo_cases())
     assert "21 to 40 of 65 cases" in texts(open_page("queue", page="2", order="oldest"))
     assert "61 to 65 of 65 cases" in texts(open_page("queue", page="900"))

@@ -7,7 +7,7 @@ import zipfile
 
 import pytest
 
-from masis.datasets.exports import FORMATS
+from masis.datasets.exports.formats import FORMATS
 from masis.services import Workbench
 from masis.services.records import CaseFilter
 from masis.ui.queue.case_list import zipped

@@ -15,7 +15,7 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from masis.cli import main
-from masis.integrations.mcp.tools import all_tools
+from masis.integrations.mcp.tools import TOOLS
 from masis.integrations.web.app import application
 from masis.schema.actor import PERMISSIONS, ROLES, Actor, Permission
 from masis.services import SIGN_IN_REQUIRED, Workbench, app_root
@@ -28,7 +28,7 @@ from tests.ui.conftest import AUDITED, NOT_AUDITED, texts
 from tests.ui.test_blind import PAGES as ADDRESSES
 from tools import rights
 
-TAKES = {place: act.takes for act in ACTS for place in act.where}
+TAKES = {place: act.takes for act in ACTS for place in act.places}
 SECRET = new_secret()
 
 
@@ -75,7 +75,7 @@ def places() -> Iterator[str]:
     assert {name for name, _ in found} == {path.stem for path in (app_root() / "pages").glob("*.py")}
     yield from (f"page {url or name}" for name, url in found)
     yield from (f"masis {name}" for name in main.list_commands(None))  # type: ignore[arg-type]
-    yield from (f"tool {name}" for name in all_tools())
+    yield from (f"tool {name}" for name in TOOLS)
     routes = {"ingest ": application(cast("Any", None), {}).routes, "": [*health_routes()]}
     for prefix, group in routes.items():
         for route in cast("list[Any]", group):
@@ -83,7 +83,7 @@ def places() -> Iterator[str]:
 
 
 def test_every_page_address_tool_and_command_has_one_row(signing: SignIn) -> None:
-    everywhere = [place for act in ACTS for place in act.where]
+    everywhere = [place for act in ACTS for place in act.places]
     assert len(everywhere) == len(set(everywhere))
     there = {
         *places(),

@@ -211,19 +211,19 @@ def test_a_result_shows_its_concepts_and_screens_again_with_others(workbench: Wo
 
 def test_the_form_keeps_concepts_until_they_are_put_back_or_another_question_is_taken(workbench: Workbench) -> None:
     settings = {"screening_concepts": "population: adults"}
-    workbench.store.drafts.save_all(
+    workbench.store.drafts.save(
         NOBODY_YET, ScreeningForm.SUBJECT, {"question": ASKED["b12"].question, "settings": settings}
     )
     app = page()
     press(app, "screening-concepts-reset")
-    assert workbench.store.drafts.load(NOBODY_YET, ScreeningForm.SUBJECT)["settings"]["screening_concepts"] == ""
+    assert workbench.store.drafts.get(NOBODY_YET, ScreeningForm.SUBJECT).values["settings"]["screening_concepts"] == ""
     assert not [button for button in app.button if button.key == "screening-concepts-reset"]
-    workbench.store.drafts.save_all(
+    workbench.store.drafts.save(
         NOBODY_YET, ScreeningForm.SUBJECT, {"question": ASKED["b12"].question, "settings": settings}
     )
     app = page()
     app.selectbox(key="screening-demo-question").set_value(ASKED["htn"].question).run()
-    assert workbench.store.drafts.load(NOBODY_YET, ScreeningForm.SUBJECT)["settings"]["screening_concepts"] == ""
+    assert workbench.store.drafts.get(NOBODY_YET, ScreeningForm.SUBJECT).values["settings"]["screening_concepts"] == ""
 
 
 @pytest.mark.spec("AESOP-OVERRIDE")

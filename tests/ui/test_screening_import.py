@@ -18,7 +18,7 @@ from masis.schema.actor import Actor
 from masis.schema.screening import Abstract
 from masis.services import Workbench
 from masis.ui.screening import form
-from masis.ui.screening.form import UNDER_WAY, CorpusUpload, NamedFile
+from masis.ui.screening.form import UNDER_WAY, CorpusUpload
 from tests.reviewing import ADA
 from tests.ui.conftest import Serve, open_page, texts
 
@@ -46,7 +46,7 @@ def reader(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stalled]:
     stalled.let_go.set()
 
 
-def _begun(workbench: Workbench, who: Actor, corpus: str, files: list[NamedFile]) -> CorpusUpload:
+def _begun(workbench: Workbench, who: Actor, corpus: str, files: list[tuple[str, io.BytesIO]]) -> CorpusUpload:
     upload = CorpusUpload(workbench, who, corpus, files)
     upload.start()
     return upload
@@ -64,7 +64,7 @@ def workbench(tmp_path: Path, serve: Serve) -> Workbench:
 
 
 def test_an_import_says_how_far_it_has_come_while_it_goes_on(workbench: Workbench, reader: Stalled) -> None:
-    files = [NamedFile("a.jsonl", io.BytesIO(lines(3))), NamedFile("b.jsonl", io.BytesIO(lines(4_000)))]
+    files = [("a.jsonl", io.BytesIO(lines(3))), ("b.jsonl", io.BytesIO(lines(4_000)))]
     upload = _begun(workbench, ADA, " mine ", files)
     assert reader.stopped.wait(30)
     assert not upload.over
@@ -85,9 +85,7 @@ def test_a_file_that_breaks_in_an_unforeseen_way_is_reported_and_the_others_are_
                 raise RuntimeError("the disk is on fire")
             return super().__getattribute__(name)
 
-    upload = _begun(
-        workbench, ADA, "mine", [NamedFile("bad.ris", Broken()), NamedFile("b.jsonl", io.BytesIO(lines(2)))]
-    )
+    upload = _begun(workbench, ADA, "mine", [("bad.ris", Broken()), ("b.jsonl", io.BytesIO(lines(2)))])
     upload.wait(30)
     assert [each.source for each in upload.done] == ["b.jsonl"]
     assert "bad.ris could not be imported (RuntimeError)" in str(upload.refused[0])
@@ -100,9 +98,9 @@ def test_a_file_that_is_refused_as_a_whole_counts_as_a_file_and_not_as_a_record(
         ADA,
         "mine",
         [
-            NamedFile("none.bib", io.BytesIO(b"@comment{nothing}")),
-            NamedFile("photo.png", io.BytesIO(b"\x89PNG\r\n\x1a\n" + bytes(64))),
-            NamedFile("b.jsonl", io.BytesIO(lines(1) + b"{broken\n")),
+            ("none.bib", io.BytesIO(b"@comment{nothing}")),
+            ("photo.png", io.BytesIO(b"\x89PNG\r\n\x1a\n" + bytes(64))),
+            ("b.jsonl", io.BytesIO(lines(1) + b"{broken\n")),
         ],
     )
     upload.wait(30)
@@ -114,7 +112,7 @@ def test_a_file_that_is_refused_as_a_whole_counts_as_a_file_and_not_as_a_record(
 
 
 def test_the_page_shows_an_import_under_way_and_takes_what_it_brought(workbench: Workbench, reader: Stalled) -> None:
-    upload = _begun(workbench, ADA, "mine", [NamedFile("b.jsonl", io.BytesIO(lines(4_000)))])
+    upload = _begun(workbench, ADA, "mine", [("b.jsonl", io.BytesIO(lines(4_000)))])
     app = open_page("screening", {UNDER_WAY: upload})
     assert any("Importing b" in each.proto.text for each in app.get("progress"))
     assert app.button(key="screening-import").disabled
@@ -127,7 +125,7 @@ def test_the_page_shows_an_import_under_way_and_takes_what_it_brought(workbench:
 
 
 def test_an_import_is_stopped_by_a_button_and_what_was_read_is_stored(workbench: Workbench, reader: Stalled) -> None:
-    files = [NamedFile("b.jsonl", io.BytesIO(lines(4_000))), NamedFile("c.jsonl", io.BytesIO(lines(3)))]
+    files = [("b.jsonl", io.BytesIO(lines(4_000))), ("c.jsonl", io.BytesIO(lines(3)))]
     upload = _begun(workbench, ADA, "mine", files)
     assert reader.stopped.wait(30)
     app = open_page("screening", {UNDER_WAY: upload})

@@ -268,9 +268,9 @@ def named(given: Any) -> str | None:
 
 
 def test_a_name_is_kept_tidy_and_takes_over_what_was_drafted_before(workbench: Workbench) -> None:
-    workbench.store.drafts.save(NOBODY_YET, "case:1", "note", "typed first")
+    workbench.store.drafts.save(NOBODY_YET, "case:1", {"note": "typed first"})
     assert named("  Ada \n Lovelace\x00 ") == "Ada Lovelace"
-    assert workbench.store.drafts.load("Ada Lovelace", "case:1") == {"note": "typed first"}
+    assert workbench.store.drafts.get("Ada Lovelace", "case:1").values == {"note": "typed first"}
 
 
 @pytest.mark.parametrize("given", ["", "   ", None, 7, ["Ada"], POLICY.name, POLICY.name.upper()])

@@ -15,6 +15,7 @@ from masis.services.audits import POLICY
 from masis.services.records import CaseFilter, DecisionFilter
 from masis.services.team import EmptyQueue
 from masis.ui.queue.case_list import case_row
+from masis.ui.shell.keys import page_key_map
 from masis.ui.team.adjudication import differences, final_words
 from masis.ui.team.page import read_scores, read_types, score_line, type_line
 from masis.ui.team.taking import why_nothing
@@ -77,9 +78,14 @@ def test_reviewers_who_differ_are_listed_and_their_case_decided_for_good(audited
     assert "1 case has reviewers who differ. 1 differs in the verdict." in texts(team)
     assert "Ada Lind and Ben gave the same verdict in 0 of 1 case (0%)." in texts(team)
     assert "Ada Lind: Approved, Ben: Rejected" in shown_rows(team)
-    waiting = {link.proto.label: link.proto.query_string for link in team.get("page_link")}
-    assert waiting["**1** :orange[Waiting for you to adjudicate]"] == f"case={CASE}"
-    assert not [label for label in waiting if "Waiting for an adjudication" in label]
+    leads = opened("team", "Cleo")
+    (review,) = [each.proto for each in leads.get("page_link") if each.proto.label.startswith("Review ")]
+    cleo = Actor(name="Cleo")
+    assert review.label.startswith(f"Review {audited_workbench.team.count_open(cleo, CaseFilter())} cases")
+    assert review.query_string == f"case={audited_workbench.team.next_open(cleo, CaseFilter())}"
+    press(leads, "Adjudicate 1 case")
+    assert leads.query_params["case"] == CASE
+    assert not [each for each in opened("team", "Ben").button if each.label.startswith("Adjudicate")]
     audited_workbench.team.set(BEN, QueuePolicy(reviewers=2, machine="never"))
     blind = opened("team", "Cleo")
     assert "Ada Lind: Approved" not in shown_rows(blind)
@@ -95,23 +101,24 @@ def test_reviewers_who_differ_are_listed_and_their_case_decided_for_good(audited
         "**Ben**: :red",
     ):
         assert part in shown
-    assert "Decided by Ada Lind and Ben. Anybody else may adjudicate." in shown
-    assert not [each for each in opened("team", "Ben", case=CASE).button if each.key == "final-reject"]
-    assert "**They differ in:** verdict, answer." in shown.replace("\\", "")
+    theirs = opened("team", "Ben", case=CASE)
+    assert "Decided by Ada Lind and Ben. Anybody else may adjudicate." in texts(theirs)
+    assert not [each for each in theirs.button if each.key == "final-reject"]
+    assert f"{CASE} · they differ in verdict, answer" in shown.replace("\\", "")
     press(app, "final-reject")
     press(app, "Reject the answer as final verdict")
-    assert [each.value.replace("\\", "") for each in app.warning] == ["Nothing was recorded: type a reason."]
+    assert "Nothing was recorded: type a reason" in app.warning[0].value.replace("\\", "")
     app.text_area(key=f"final-reason-{CASE}").input("Ben is right.")
     press(app, "Reject the answer as final verdict")
     assert audited_workbench.cases.summary(CASE).state == "rejected"
     assert len(audited_workbench.reviews.individual(CASE)) == 2
     reopened = opened("team", "Cleo", case=CASE)
     assert "by Cleo." in texts(reopened)
-    assert "Ben is right." in texts(reopened)
+    assert "Reason: Ben is right." in texts(reopened)
     assert "Rejected by Cleo as final verdict: Ben is right." in shown_rows(opened("review", "Dora", case=CASE))
     press(app, "undo-adjudication")
     assert audited_workbench.cases.summary(CASE).state == "needs_adjudication"
-    assert f"Undone: {CASE}" in texts(app).replace("\\", "")
+    assert f"({CASE}) waits for you again" in texts(app).replace("\\", "")
     assert app.text_area(key=f"final-reason-{CASE}").value == "Ben is right."
 
 
@@ -146,6 +153,107 @@ def test_taking_a_side_fills_the_form_and_records_what_the_adjudicator_leaves_th
     assert (final.corrected_answer, final.note, final.labels) == (given["corrected_answer"], "Two words.", (label,))
 
 
+def differing(workbench: Workbench, *case_ids: str) -> None:
+    """Let Ada correct and Ben reject the answers of cases."""
+    workbench.team.set(BEN, QueuePolicy(reviewers=2))
+    for case_id in case_ids:
+        note = {"corrected_answer": "Stump.", "note": "Ada: see chunk 2.", "iteration": 1}
+        decide(workbench, case_id, "override", ADA.name, **note)
+        decide(workbench, case_id, "reject", BEN.name)
+
+
+def test_a_settled_verdict_is_shown_whole_and_changed_only_on_request_with_a_reason(
+    audited_workbench: Workbench,
+) -> None:
+    differing(audited_workbench, CASE)
+    app = opened("team", "Cleo", case=CASE)
+    press(app, "take-1")
+    press(app, "Record the corrected answer as final verdict")
+    shown = texts(app)
+    assert ":blue[Overridden] by Cleo." in shown
+    assert "Ada Lind’s reason: read\nAda Lind’s note: Ada: see chunk 2." in shown
+    assert "Changes to the answer" in shown
+    assert not [each for each in app.button if each.key in ("final-approve", "take-1")]
+    press(app, "final-change")
+    press(app, "final-approve")
+    press(app, "Approve the original answer as final verdict")
+    assert "it replaces a verdict that stands" in app.warning[0].value
+    assert audited_workbench.cases.summary(CASE).state == "overridden"
+    app.text_area(key=f"final-reason-{CASE}").input("Chunk 2 has it after all.")
+    press(app, "Approve the original answer as final verdict")
+    assert audited_workbench.cases.summary(CASE).state == "approved"
+    press(app, "undo-adjudication")
+    assert audited_workbench.cases.summary(CASE).state == "overridden"
+    assert "Undone: your verdict stands again (overridden)" in texts(app).replace("\\", "")
+    assert not app.text_area
+    press(app, "final-change")
+    assert [each.value for each in app.text_area] == ["", ""]
+    entry = audited_workbench.reviews.current(CASE)
+    assert entry is not None
+    assert entry.decision is not None
+    assert entry.decision.extra["seconds"] >= 0
+
+
+def test_a_text_that_was_written_comes_back_where_a_decision_was_taken_over_it(audited_workbench: Workbench) -> None:
+    differing(audited_workbench, CASE)
+    app = opened("team", "Cleo", case=CASE)
+    press(app, "final-override")
+    assert "Nothing is changed yet." in texts(app)
+    app.text_area(key=f"final-reason-{CASE}").input("Mine.")
+    press(app, "Record the corrected answer as final verdict")
+    assert "equals the answer that it corrects" in app.warning[0].value
+    app.text_area(key=f"final-corrected-{CASE}").input("My own words.").run()
+    assert "Changes to the answer" in texts(app)
+    assert not [each for each in app.button if each.key == "final-back"]
+    press(app, "take-1")
+    assert app.text_area(key=f"final-corrected-{CASE}").value == "Stump."
+    press(app, "take-2")  # nothing of hers was written meanwhile: what comes back is the same
+    assert app.text_area(key=f"final-reason-{CASE}").label == "Reason (Ada Lind's: change it where yours differs)"
+    press(app, "final-back")
+    assert app.text_area(key=f"final-corrected-{CASE}").value == "My own words."
+    assert app.text_area(key=f"final-reason-{CASE}").value == "Mine."
+    press(app, "take-2")
+    press(app, "final-override")  # whose reason stands there is still said
+    assert "Ada Lind's" in app.text_area(key=f"final-reason-{CASE}").label
+
+
+def test_an_escalated_case_says_so_and_stays_listed(audited_workbench: Workbench) -> None:
+    differing(audited_workbench, CASE)
+    app = opened("team", "Cleo", case=CASE)
+    press(app, "final-escalate")
+    press(app, "Escalate the case")
+    assert "every verdict but an approval needs one" in app.warning[0].value
+    app.text_area(key=f"final-reason-{CASE}").input("Ask the author.")
+    press(app, "Escalate the case")
+    assert "0 left for you, 1 escalated now" in texts(app)
+    assert ":orange[Escalated] by Cleo: it waits for more evidence or another reviewer." in texts(app)
+    team = opened("team", "Cleo")
+    assert "1 case is escalated and waits for more evidence or another reviewer." in texts(team)
+    rows = shown_rows(team)
+    for part in ("Escalated by Cleo", "Ask the author.", f"team?case={CASE}"):
+        assert part in rows
+
+
+def test_the_keys_of_an_adjudication_are_its_own_and_named_like_its_buttons() -> None:
+    shown = page_key_map("team", CASE)
+    assert [group["title"] for group in shown["keys"]] == ["Adjudicate", "Go on"]
+    assert ("N", "Next case that waits for you") in shown["keys"][1]["keys"]
+    assert "Adjudicate" not in [group["title"] for group in page_key_map("team")["keys"]]
+    assert (bool(shown["fields"]), page_key_map("team")["fields"]) == (True, {})
+
+
+def test_the_address_opens_a_view_of_the_team_and_marks_a_field(audited_workbench: Workbench) -> None:
+    app = opened("team", view="policy", field="machine")
+    assert app.session_state["team-view"] == "Policy"
+    app = opened("team")
+    assert app.session_state["team-view"] == "Progress"
+    assert "The default: nobody has set one." in texts(app)
+    audited_workbench.team.set(BEN, QueuePolicy(reviewers=2, machine="after"))
+    said = texts(opened("team", view="policy")).replace("\\", "")
+    assert "Version 1, set by Ben on" in said
+    assert "Reviewers a case: 1 → 2\nWhen a reviewer sees what the machine found: At once → After their own" in said
+
+
 def test_a_hidden_machine_shows_on_no_page_what_it_found(audited_workbench: Workbench) -> None:
     audited_workbench.team.set(BEN, QueuePolicy(machine="after"))
     for app in (opened("review", case=CASE), opened("compare", case=CASE), opened("queue"), opened("overview")):
@@ -166,7 +274,7 @@ def test_pages_over_all_cases_hide_what_audits_found_from_the_blind_and_say_why(
         assert "What audits found is hidden from you" in texts(app)
     assert not metrics.multiselect
     order = next(each for each in queue.selectbox if each.key == "order")
-    assert (order.value, set(order.options) & {"Most likely faulty first", "Most disagreement first"}) == (
+    assert (order.value, set(order.options) & {"Most serious first", "Most disagreement first"}) == (
         "random",
         set(),
     )
@@ -214,9 +322,10 @@ def test_what_is_undone_is_the_verdict_shown_and_what_was_typed_is_kept(audited_
     app.query_params["case"] = second
     app.run()
     press(app, "final-escalate")
+    app.text_area(key=f"final-reason-{second}").input("No source is here.")
     press(app, "Escalate the case")
     assert app.query_params["case"] in (first, [first])
-    assert f"Escalated: {second}" in texts(app).replace("\\", "")
+    assert f"({second})" in texts(app).replace("\\", "").partition("Escalated: “")[2]
     assert app.text_area(key=f"final-corrected-{first}").value == "Mine."
     press(app, "Record the corrected answer as final verdict")
     assert audited_workbench.cases.summary(first).state == "overridden"
@@ -232,16 +341,18 @@ def test_what_is_undone_is_the_verdict_shown_and_what_was_typed_is_kept(audited_
 
 def test_policy_rubric_and_assignments_are_set_on_the_page(audited_workbench: Workbench) -> None:
     app = opened("team")
-    app.number_input[0].set_value(3)
+    assert next(each for each in app.button if each.key == "set-policy").disabled
+    app.number_input[0].set_value(3).run()
     press(app, "Set this policy")
     assert audited_workbench.store.team.in_force(QueuePolicy).reviewers == 3
     assert "Done: version 1 is in force from now on." in [each.value for each in app.success]
     assert not [each for each in app.number_input if "have to agree" in each.label]
     assert not app.warning
-    next(each for each in app.selectbox if each.label.startswith("When a reviewer")).select("after").run()
+    machine = next(each for each in app.radio if each.label.startswith("When a reviewer"))
+    machine.set_value("after").run()
     warned = "undecided cases are hidden from everybody who has not decided them, from you"
     assert warned in app.warning[0].value
-    next(each for each in app.selectbox if each.label.startswith("When a reviewer")).select("first").run()
+    machine.set_value("first").run()
     next(area for area in app.text_area if area.label == "Scores").input("Clarity: 1-5 | 5 is best")
     press(app, "Set this rubric")
     assert audited_workbench.store.team.in_force(Rubric).scores == (
@@ -267,7 +378,7 @@ def test_policy_rubric_and_assignments_are_set_on_the_page(audited_workbench: Wo
     assert "first" not in cases.label  # all are listed
     cases.select(cases.options[0])
     names.select("Ben")
-    press(app, "Do this to all chosen cases")
+    press(app, "Assign the chosen cases")
     assert audited_workbench.store.team.counted("assigned") == {"Ben": 2}
 
 
@@ -311,15 +422,15 @@ def test_cases_that_wait_for_an_adjudicator_are_numbered_and_leave_out_their_own
     for case_id in AUDITED[:3]:
         for name, verdict in ((ADA.name, "approve"), (BEN.name if case_id == CASE else "Cleo", "reject")):
             decide(audited_workbench, case_id, verdict, name)
-    assert "1 of 1 left for you" in texts(opened("team", "Cleo", case=CASE))
+    assert "1 left for you" in texts(opened("team", "Cleo", case=CASE))
     second = next(case_id for case_id in AUDITED[:3] if case_id != CASE)
     app = opened("team", "Dora", case=second)
-    assert "2 of 3 left for you" in texts(app)
+    assert "3 left for you" in texts(app)
     press(app, "final-approve")
     press(app, "Approve the original answer as final verdict")
-    assert app.query_params["case"] not in (second, CASE)
-    assert "2 of 2 left for you, 1 done now" in texts(app)
-    assert f"Approved as final verdict: {second}" in texts(app).replace("\\", "")
+    assert app.query_params["case"] != second
+    assert "2 left for you, 1 decided now" in texts(app)
+    assert f"({second})" in texts(app).replace("\\", "").partition("Approved as final verdict: “")[2]
 
 
 def test_a_case_waits_for_who_may_adjudicate_it_and_for_others_else(audited_workbench: Workbench) -> None:
@@ -333,6 +444,7 @@ def test_a_case_waits_for_who_may_adjudicate_it_and_for_others_else(audited_work
             mine = [way for label, way in links.items() if "for you to adjudicate" in label]
             assert mine == ([f"case={CASE}"] if name == "Cleo" else [])
         rows = shown_rows(opened("queue", name))
+        assert ("Ben: Rejected" in rows) == (name == "Cleo")
         assert says in rows
         assert (f"team?case={CASE}" in rows) is (name == "Cleo")
 
@@ -354,7 +466,7 @@ def test_a_case_assigned_to_me_is_marked_and_counted(audited_workbench: Workbenc
     assert audited_workbench.store.team.assigned_among("Ada, PhD", [row.id for row in rows]) == {mine}
     assert not audited_workbench.store.team.assigned_among(lead.name, [row.id for row in rows])
     summary = audited_workbench.cases.summary(mine)
-    (_, *_), (marked, *_) = case_row(summary, {}, brief=True)["cells"], case_row(summary, {}, mine=True)["cells"]
+    (_, *_), (marked, *_) = case_row(summary, {})["cells"], case_row(summary, {}, mine=True)["cells"]
     assert [pill["text"] for pill in marked["pills"]] == ["assigned to you"]
     app = opened("overview", reviewer="Ada, PhD")
     (link,) = [link.proto for link in app.get("page_link") if "assigned to you" in link.proto.label]

@@ -12,7 +12,7 @@ from masis import run_audit
 from masis.schema.audit import JudgedBy, RejectedIssue, Revision
 from masis.schema.base import Unscored
 from masis.schema.case import Case
-from masis.schema.run import ReviewCode, ReviewReason, Run, RunWarning
+from masis.schema.run import AcceptanceCheck, ReviewCode, ReviewReason, Run, RunWarning
 from masis.views.answer import (
     EVIDENCE_SHOWN,
     ISSUES_SHOWN,
@@ -25,7 +25,7 @@ from masis.views.answer import (
 from masis.views.charts import course, course_chart
 from masis.views.headline import headline
 from masis.views.scores import changing_rules, measured_frame, origin_frame, origins, score_cells, score_frame
-from masis.views.story import OFFLINE_SAYS, asks_for_a_person, ended, nothing_found, story, what_failed
+from masis.views.story import OFFLINE_SAYS, asks_for_a_person, checks_passed, ended, nothing_found, story, what_failed
 from masis.views.words import SCORE
 
 
@@ -118,6 +118,67 @@ def test_each_fault_has_its_number_once_in_the_answer_whoever_raised_it(case: Ca
     assert [each["label"]["text"] for each in fault["also"]] == ["contradiction", "contradiction"]
     about = "".join(piece["text"] for piece in shown["pieces"] if fault["number"] in piece.get("issues", []))
     assert about == WRONG[wrong.start :]
+
+
+def test_a_fault_is_as_severe_as_the_gravest_that_was_raised_about_its_words(case: Case, run: Run) -> None:
+    first = run.iterations[0]
+    wrong = next(issue for issue in first.issues if issue.rule == "contradicted_claim")
+    graver = wrong.model_copy(update={"source": "critic", "rule": "critic_safety", "id": "x", "severity": "critical"})
+    found = with_first(run, issues=(wrong, graver))
+    (fault,) = answer_view(case, found, 0)["issues"]
+    assert wrong.severity != "critical" == fault["severity"]
+
+
+def with_first(run: Run, **changes: Any) -> Run:
+    return run.model_copy(update={"iterations": (run.iterations[0].model_copy(update=changes),)})
+
+
+def test_a_missing_point_is_said_once_with_the_sentence_of_the_evidence_that_has_it(case: Case, run: Run) -> None:
+    point = (
+        run.iterations[0]
+        .issues[0]
+        .model_copy(
+            update={
+                "rule": "missing_information",
+                "source": "claims",
+                "severity": "medium",
+                "start": None,
+                "end": None,
+                "description": "Missing information: The Ministry of Works surveys the bridge in full.",
+                "suggestion": "Consider adding: The Ministry of Works surveys the bridge in full.",
+                "evidence_ids": ("c1",),
+            }
+        )
+    )
+    long = case.model_copy(
+        update={
+            "evidence": tuple(
+                each.model_copy(
+                    update={"text": f"{each.text} A full survey of the bridge is made by the ministry of works."}
+                )
+                for each in case.evidence
+            )
+        }
+    )
+    shown = answer_view(long, with_first(run, issues=(point,)), 0)
+    (issue,) = shown["issues"]
+    assert (issue["description"], issue["suggestion"]) == ("The Ministry of Works surveys the bridge in full.", "")
+    assert issue["insert"] == "The Ministry of Works surveys the bridge in full [c1]."
+    found = [
+        (card["id"], piece["text"])
+        for card in shown["evidence"]
+        for piece in card["pieces"]
+        if issue["claim"] in piece.get("claims", [])
+    ]
+    assert found == [("c1", "A full survey of the bridge is made by the ministry of works.")]
+
+
+def test_a_conflict_that_only_the_critic_names_has_a_card_with_its_sources(case: Case, run: Run) -> None:
+    named = {"conflicting_evidence": ("c1 (1931) and c10 (1932) disagree.",)}
+    found = with_first(run, issues=(), critique=run.iterations[0].critique.model_copy(update=named))
+    (issue,) = answer_view(case, found, 0)["issues"]
+    assert (issue["label"]["text"], issue["reason"]) == ("source conflict", "c1 (1931) and c10 (1932) disagree.")
+    assert issue["evidence"] == ["c1"]  # c10 is none of this case
 
 
 def test_every_issue_says_why_in_words_and_each_thing_once(shown: AnswerViewData) -> None:
@@ -362,6 +423,11 @@ def test_an_answer_of_which_nothing_could_be_checked_is_not_called_supported(run
 def test_an_audit_of_one_iteration_says_why_nothing_was_revised(run: Run) -> None:
     one = run.model_copy(update={"iterations": run.iterations[:1]})
     settled = one.model_copy(update={"termination_reason": "no_issues"})
+    check = AcceptanceCheck(name="ending", passed=True, detail="ended by no_issues")
+    passed = settled.model_copy(
+        update={"review_reasons": (), "acceptance": settled.acceptance.model_copy(update={"checks": (check,)})}
+    )
+    assert checks_passed(passed) == ["End of the loop: no serious issue was left"]
     limited = one.model_copy(update={"termination_reason": "max_iterations"})
     failed = one.model_copy(update={"termination_reason": "error"})
     assert "no issue of severity high or critical, so nothing was revised" in ended(settled)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -17,7 +17,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from masis.audit.citations.given import placed
-from masis.schema.audit import Citation, ClaimCheck, Sentence
+from masis.schema.audit import Citation, Sentence
 from masis.schema.case import Case, GivenCitation
 from masis.schema.reading import ANSWERING_ROLES, ASKING_ROLES
 from masis.schema.review import Decision, decided_about
@@ -47,6 +47,13 @@ _OF_ISSUE = {
     *("start", "end"),
 }
 """Fields of the audit that rows have, as they are stored."""
+
+_CHAT_ROLES = {
+    **dict.fromkeys(ANSWERING_ROLES, "assistant"),
+    **dict.fromkeys(ASKING_ROLES, "user"),
+    "system": "system",
+}
+"""Roles as chat formats name them, which have no others, such as a tool's."""
 
 _TRACE = ("langfuse_trace_id", "trace_id", "traceId")
 _SPAN = ("langfuse_observation_id", "observation_id", "observationId", "span_id")
@@ -150,7 +157,7 @@ class Judged:
     def asked(self) -> list[Row]:
         """The turns that lead to the answer: those of the conversation before the question, then the prompt."""
         turns = Case.model_validate(self.case).earlier_turns if self.case.get("messages") else ()
-        before = [{"role": role, "content": turn.text} for turn in turns if (role := _chat_role(turn.role))]
+        before = [{"role": _CHAT_ROLES[turn.role], "content": turn.text} for turn in turns if turn.role in _CHAT_ROLES]
         return [*before, {"role": "user", "content": self.prompt}]
 
     # who decided what
@@ -183,26 +190,44 @@ class Judged:
     def claims(self) -> list[Row]:
         """The machine's claims on the judged answer, with offsets into it."""
         machine = self.judgement.iteration
-        return [_claim(check, self.answer) for check in machine.claims] if machine else []
+        return [
+            {
+                "text": check.claim.text,
+                "statement": check.claim.statement or check.claim.text,
+                **place_of(self.answer, check.claim.text, check.claim.start, check.claim.end),
+                **check.model_dump(mode="json", include={"verdict", "support", "confidence", "sources"}),
+                "cited": list(check.claim.cited),
+                "judged_by": check.judged_by,
+            }
+            for check in (machine.claims if machine else ())
+        ]
 
     @cached_property
     def sentences(self) -> list[Row]:
         """The sentences of the judged answer, as the citation engine cut them."""
         machine = self.judgement.iteration
-        return [_row(each, self.answer, _OF_SENTENCE) for each in machine.citation_audit.sentences] if machine else []
+        return self._placed(machine.citation_audit.sentences if machine else (), _OF_SENTENCE)
 
     @cached_property
     def citations(self) -> list[Row]:
         """The references of the judged answer, each with its place."""
         machine = self.judgement.iteration
-        return [_row(each, self.answer, _OF_CITATION) for each in machine.citation_audit.citations] if machine else []
+        return self._placed(machine.citation_audit.citations if machine else (), _OF_CITATION)
+
+    def _placed(self, found: Iterable[Sentence | Citation], fields: set[str]) -> list[Row]:
+        """Return parts of the audit as they are stored, with their offsets into the answer at the end."""
+        return [
+            each.model_dump(mode="json", include=fields) | place_of(self.answer, each.text, each.start, each.end)
+            for each in found
+        ]
 
     @cached_property
     def issues(self) -> list[Row]:
         """What the audit found wrong with the judged answer; offsets are None for what has no place in it."""
-        machine = self.judgement.iteration
+        machine, answer = self.judgement.iteration, self.answer
         return [
-            each.model_dump(mode="json", include=_OF_ISSUE) | {"text": _cut(self.answer, each.start, each.end)}
+            each.model_dump(mode="json", include=_OF_ISSUE)
+            | {"text": None if answer is None or each.start is None else answer[each.start : each.end]}
             for each in (machine.issues if machine else ())
         ]
 
@@ -329,14 +354,10 @@ class Judged:
 
     def _machine_verdict(self, label: Row) -> str | None:
         """Return what the machine said of the words that a label is about; None where it judged no such words."""
-        judged = {
-            "claim": (self.claims, "verdict"),
-            "sentence": (self.sentences, "status"),
-            "reference": (self.citations, "status"),
-        }
-        rows, name = judged.get(label["target"], ([], ""))
-        place = (label["start"], label["end"])
-        return next((row[name] for row in rows if place != (None, None) and (row["start"], row["end"]) == place), None)
+        judged = {"claim": (self.claims, "verdict"), "sentence": (self.sentences, "status")}
+        rows, name = (judged | {"reference": (self.citations, "status")}).get(label["target"], ([], ""))
+        found = (row[name] for row in rows if (row["start"], row["end"]) == (label["start"], label["end"]))
+        return None if label["start"] is None else next(found, None)
 
     # where the answer came from
 
@@ -369,22 +390,17 @@ class Judged:
         """A task: the machine's claims as predictions, each reviewer's labels on the same answer as annotations."""
         same = [each for each in self.others if each.answer == self.answer and each.reviewer is not None]
         regions = [_region(each, each["verdict"]) for each in self.claims if each["start"] is not None]
-        predicted: list[Row] = []
-        if regions and self.judgement.run is not None:
-            verifier = self.judgement.run.models.get("verifier", "offline")
-            predicted = [{"model_version": verifier, "result": regions}]
+        verifier = self.judgement.run.models.get("verifier", "offline") if self.judgement.run is not None else None
         return {
             "data": {
                 **{name: self.get(name) for name in ("case_id", "split", "question")},
                 "text": self.answer,
                 "evidence": self.evidence,
             },
-            "predictions": predicted,
+            "predictions": [{"model_version": verifier, "result": regions}] if regions and verifier else [],
             "annotations": [
                 {
-                    "result": [
-                        found for place, label in enumerate(each.labels) if (found := each._annotated(place, label))
-                    ],
+                    "result": list(filter(None, map(each._annotated, range(len(each.labels)), each.labels))),
                     "was_cancelled": False,
                     "ground_truth": each.judgement.in_force,
                 }
@@ -419,15 +435,6 @@ def external_id(case: dict[str, Any], names: Sequence[str]) -> str | None:
     return next((each for each in found if isinstance(each, str) and each), None)
 
 
-def _chat_role(role: str) -> str | None:
-    """The role as chat formats name it; None for one that they don't have, such as a tool's."""
-    if role in ANSWERING_ROLES:
-        return "assistant"
-    if role in ASKING_ROLES:
-        return "user"
-    return role if role == "system" else None
-
-
 def _region(row: Row, label: str, own: str = "") -> Row:
     place = {name: row[name] for name in ("start", "end", "text")}
     return {
@@ -437,24 +444,3 @@ def _region(row: Row, label: str, own: str = "") -> Row:
         "type": "labels",
         "value": {**place, "labels": [label]},
     }
-
-
-def _row(found: Sentence | Citation, answer: str | None, fields: set[str]) -> Row:
-    """Return a row of the audit as it is stored, with its offsets into the answer at the end."""
-    return found.model_dump(mode="json", include=fields) | place_of(answer, found.text, found.start, found.end)
-
-
-def _claim(check: ClaimCheck, answer: str | None) -> Row:
-    claim = check.claim
-    return {
-        "text": claim.text,
-        "statement": claim.statement or claim.text,
-        **place_of(answer, claim.text, claim.start, claim.end),
-        **check.model_dump(mode="json", include={"verdict", "support", "confidence", "sources"}),
-        "cited": list(claim.cited),
-        "judged_by": check.judged_by,
-    }
-
-
-def _cut(answer: str | None, start: int | None, end: int | None) -> str | None:
-    return None if answer is None or start is None or end is None else answer[start:end]

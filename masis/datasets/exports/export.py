@@ -3,26 +3,108 @@
 from __future__ import annotations
 
 import contextlib
+import csv
+import hashlib
+import io
 import json
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
+from importlib import resources
+from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple, cast
+
+from pydantic_core import to_json
 
 from masis import version
 from masis.datasets.exports.answers import Judged, Row
 from masis.datasets.exports.formats import FORMATS, Format, labelling_interface
-from masis.datasets.exports.sinks import ENCODINGS, DigestStream, sink_for
 from masis.datasets.exports.splits import SPLITS, Shares, splits
 from masis.datasets.writers.files import STDIO, whole_file, whole_folder
+from masis.datasets.writers.lines import escape_formula
 from masis.errors import InputError
-from masis.schema.base import Record
 from masis.schema.review import CaseState
 from masis.store import Store
 from masis.store.records import CaseFilter
 from masis.store.reviews.outcomes import CaseOutcome
+
+# Where rows go: JSON Lines, one JSON list, CSV or Parquet, each written as rows come, with a digest of its bytes.
+
+ENCODINGS = ("jsonl", "csv", "parquet")
+"""How flat rows can be written; the other formats have one encoding of their own."""
+
+_TYPES = {"support": "float64", "confidence": "float64", "start": "int64", "end": "int64", "iteration": "int64"} | {
+    "in_force": "bool"
+}
+"""The types of columns in Parquet; the others are texts."""
+
+_ROWS_AT_ONCE = 5_000
+"""Rows of a group in Parquet."""
+
+
+class DigestStream(io.RawIOBase):
+    """Passes bytes on to a stream and digests them."""
+
+    def __init__(self, out: BinaryIO) -> None:
+        super().__init__()
+        self._out, self._digest, self._size = out, hashlib.sha256(), 0
+
+    def writable(self) -> bool:
+        """Return True."""
+        return True
+
+    def write(self, content: Any) -> int:
+        """Write and digest bytes; returns how many."""
+        raw = bytes(content)
+        self._out.write(raw)
+        self._digest.update(raw)
+        self._size += len(raw)
+        return len(raw)
+
+    def described(self, name: str, rows: int) -> dict[str, Any]:
+        """Return what a manifest says of the file of this name: its rows, its size, the digest of all its bytes."""
+        return {"name": name, "rows": rows, "bytes": self._size, "sha256": self._digest.hexdigest()}
+
+
+Rows = Iterator[dict[str, Any]]
+
+
+def _write_lines(rows: Rows, out: DigestStream, columns: Sequence[str]) -> None:
+    for row in rows:
+        out.write(to_json(row) + b"\n")
+
+
+def _write_list(rows: Rows, out: DigestStream, columns: Sequence[str]) -> None:
+    before = b"[\n"
+    for row in rows:
+        out.write(before + to_json(row))
+        before = b",\n"
+    out.write(b"[]\n" if before == b"[\n" else b"\n]\n")
+
+
+def _write_csv(rows: Rows, out: DigestStream, columns: Sequence[str]) -> None:
+    text = io.TextIOWrapper(cast("BinaryIO", out), "utf-8", newline="")
+    writer = csv.DictWriter(text, columns, extrasaction="ignore")
+    writer.writeheader()
+    for row in rows:
+        writer.writerow({name: escape_formula(cell) if isinstance(cell, str) else cell for name, cell in row.items()})
+    text.detach()  # which writes what is left; the stream stays open
+
+
+def _write_parquet(rows: Rows, out: DigestStream, columns: Sequence[str]) -> None:
+    import pyarrow
+    import pyarrow.parquet
+
+    schema = pyarrow.schema([(name, pyarrow.type_for_alias(_TYPES.get(name, "string"))) for name in columns])
+    with pyarrow.parquet.ParquetWriter(out, schema) as writer:
+        while some := list(islice(rows, _ROWS_AT_ONCE)):
+            writer.write_table(pyarrow.Table.from_pylist(some, schema=schema))
+
+
+_WRITERS = {"jsonl": _write_lines, "json": _write_list, "csv": _write_csv, "parquet": _write_parquet}
+
 
 # What an export says of itself: versions, filter, counts, class balance, provenance, licences, digests of its files.
 #
@@ -31,15 +113,6 @@ from masis.store.reviews.outcomes import CaseOutcome
 VERSION = 1
 
 _LICENCE = ("licence", "license")
-
-
-class FileDigest(Record):
-    """One file of an export."""
-
-    name: str
-    rows: int
-    bytes: int
-    sha256: str
 
 
 class Tally:
@@ -53,7 +126,6 @@ class Tally:
         self._balance: dict[str, Counter[str]] = {name: Counter() for name in form.balance}
         self._models: defaultdict[str, Counter[str]] = defaultdict(Counter)
         self._versions: defaultdict[str, Counter[str]] = defaultdict(Counter)
-        self._labels, self._choices = set[str](), set[str]()
 
     def leave_out(self, reason: str) -> None:
         """Count a case (or a reviewer's judgement on it) that gives no rows."""
@@ -65,10 +137,13 @@ class Tally:
         self._counts["states"][judged.outcome.state] += 1
         self._counts["licences"].update(licences(judged.case) or ["not noted"])
 
-    def judgement(self, judged: Judged, rows: int) -> None:
-        """Count who judged, with what, and how many rows that gives."""
-        self.rows += rows
-        self.splits[judged.split] += rows
+    def judgement(self, judged: Judged, rows: list[Row]) -> None:
+        """Count who judged, with what, and the rows that this gives, with the values that the format's balance counts.
+
+        The labels and choices of tasks for Label Studio are what its labelling interface has to offer.
+        """
+        self.rows += len(rows)
+        self.splits[judged.split] += len(rows)
         if judged.reviewer is not None:
             self._counts["reviewers"][judged.reviewer] += 1
         if (run := judged.judgement.run) is not None:
@@ -76,17 +151,13 @@ class Tally:
                 self._models[role][model] += 1
             for name in ("app", "rubric", "offline_rules"):
                 self._versions[name][str(run.versions.get(name))] += 1
-
-    def row(self, row: Row) -> None:
-        """Count the values of the fields that the format's balance is about."""
         for name, counter in self._balance.items():
-            counter["none" if row[name] is None else str(row[name])] += 1
-        if self._format.name == "label-studio":
-            for region in (each for annotation in row["annotations"] for each in annotation["result"]):
-                self._labels.update(region["value"].get("labels", ()))
-                self._choices.update(region["value"].get("choices", ()))
+            counter.update("none" if row[name] is None else str(row[name]) for row in rows)
+        for region in (each for row in rows for made in row.get("annotations", ()) for each in made["result"]):
+            for name in ("labels", "choices"):
+                self._counts[name].update(region["value"].get(name, ()))
 
-    def manifest(self, selection: dict[str, Any], encoding: str, files: list[FileDigest]) -> dict[str, Any]:
+    def manifest(self, selection: dict[str, Any], encoding: str, files: list[dict[str, Any]]) -> dict[str, Any]:
         """Return the manifest."""
         made: dict[str, Any] = {
             "manifest": "masis-export",
@@ -109,10 +180,10 @@ class Tally:
                 "audited_with": {name: _sorted(counter) for name, counter in sorted(self._versions.items())},
             },
             "licences": _sorted(self._counts["licences"]),
-            "files": [each.model_dump() for each in files],
+            "files": files,
         }
         if self._format.name == "label-studio":
-            made["labelling_interface"] = labelling_interface(self._labels, self._choices)
+            made["labelling_interface"] = labelling_interface(self._counts["labels"], self._counts["choices"])
         return made
 
 
@@ -131,9 +202,6 @@ def _sorted(counter: Counter[str]) -> dict[str, int]:
 DECIDED: tuple[CaseState, ...] = ("approved", "overridden", "rejected", "escalated")
 """The states in which a person has decided: what is exported unless states are named."""
 
-_NOT_OF_SELECTION = {"order", "seed", "page", "size"}
-
-
 Sided = tuple[CaseOutcome, str]
 """A case with the side of the split on which its question stands."""
 
@@ -148,13 +216,17 @@ class Selection:
 
     def described(self) -> dict[str, Any]:
         """Return the selection as the manifest has it: what narrows it, and the shares."""
-        words = self.cases.model_dump(mode="json", exclude=_NOT_OF_SELECTION, exclude_defaults=True)
+        words = self.cases.model_dump(mode="json", exclude={"order", "seed", "page", "size"}, exclude_defaults=True)
         return {"filter": words, "split": self.split, "shares": self.shares._asdict()}
 
     def outcomes(self, store: Store) -> Iterator[Sided]:
         """Yield every case that matches with its side of the split; those of another side than wanted too."""
         sides = splits(store.outcomes.queries(self.cases), self.shares)
         yield from zip(store.outcomes.iterate(self.cases), sides, strict=True)
+
+
+DECISIONS = Selection()
+"""Every case that a person decided, on all sides."""
 
 
 class Exported(NamedTuple):
@@ -164,86 +236,62 @@ class Exported(NamedTuple):
     manifest: dict[str, Any]
 
 
-Write = Callable[[Judged, dict[str, Any]], None]
+class Watcher(NamedTuple):
+    """Follows an export: how many cases were read, each case that gave rows with its side, the manifest at the end.
 
+    ``on_end`` returns the manifest as it is to be written; raising leaves a file or folder as it was.
+    """
 
-class Watcher:
-    """Follows an export; this one only passes on how many cases were read."""
-
-    def __init__(self, on_case: Callable[[int], None] | None = None) -> None:
-        self.on_case = on_case or (lambda done: None)
-
-    def on_outcome(self, outcome: CaseOutcome, side: str, rows: int) -> None:
-        """Receive each case of the data set with the number of its rows."""
-
-    def on_end(self, manifest: dict[str, Any]) -> dict[str, Any]:
-        """Return the manifest as it is to be written; raising leaves a file or folder as it was."""
-        return manifest
+    on_case: Callable[[int], None] | None = None
+    on_rows: Callable[[CaseOutcome, str], None] | None = None
+    on_end: Callable[[dict[str, Any]], dict[str, Any]] = lambda manifest: manifest
 
 
 def write_export(
     store: Store,
     out: BinaryIO,
     form: str,
-    selection: Selection | None = None,
+    selection: Selection = DECISIONS,
     *,
     encoding: str = "jsonl",
     name: str = "-",
-    watcher: Watcher | None = None,
+    watcher: Watcher = Watcher(),  # noqa: B008 (a tuple)
 ) -> Exported:
-    """Write one export to a stream, as it is read.
+    """Write one export to a stream, as it is read, in any of ``FORMATS`` but ``hf``, which is a folder.
 
-    Args:
-        store: Where the cases are.
-        out: Receives the rows.
-        form: A name of ``FORMATS`` but ``hf``, which is a folder: ``write_folder``.
-        selection: Which cases; those that a person decided where none is given.
-        encoding: ``jsonl``; ``csv`` or ``parquet`` for formats that are tables.
-        name: How the manifest names the file.
-        watcher: Follows it.
-
-    Raises:
-        InputError: There is no such format, or it can't be written so.
-
+    ``encoding`` is ``jsonl``, or ``csv`` or ``parquet`` for formats that are tables; ``name`` is how the manifest names
+    the file. Raises InputError where there is no such format, or it can't be written so.
     """
     chosen, how = _checked(form, encoding)
     if chosen.name == "hf":
         raise InputError("is a folder, not one file", cure="Name a folder with --out.", field="hf")
-    stream = DigestStream(out)
-    sink = sink_for(how, stream, chosen.columns_in(how))
-    selection, watcher = selection or Selection(), watcher or Watcher()
-
-    def write(judged: Judged, row: dict[str, Any]) -> None:
-        sink.write(chosen.table_row(judged, row) if how in ("csv", "parquet") else row)
-
-    tally = _write(store, chosen, selection, write, watcher)
-    sink.close()
+    tally, stream = Tally(chosen), DigestStream(out)
+    with contextlib.closing(_rows(store, chosen, selection, tally, watcher)) as found:
+        flat = how in ("csv", "parquet")
+        rows = (chosen.table_row(judged, row) if flat else row for judged, row in found)
+        _WRITERS[how](rows, stream, chosen.columns_in(how))
     out.flush()
-    files = [FileDigest(name=name, rows=tally.rows, bytes=stream.size, sha256=stream.sha256)]
+    files = [stream.described(name, tally.rows)]
     return Exported(tally.rows, watcher.on_end(tally.manifest(selection.described(), how, files)))
 
 
-def write_folder(
-    store: Store, folder: Path, selection: Selection | None = None, *, watcher: Watcher | None = None
-) -> Exported:
+def _write_folder(store: Store, folder: Path, selection: Selection, watcher: Watcher) -> Exported:
     """Write the format ``hf``: ``data/SPLIT.jsonl``, a card and the manifest, the folder whole or not at all.
 
     Raises InputError where the folder holds something that is no export of ours.
     """
-    chosen, selection, watcher = FORMATS["hf"], selection or Selection(), watcher or Watcher()
     with whole_folder(folder, MANIFEST) as made:
         (made / "data").mkdir()
-        with contextlib.ExitStack() as files:
+        tally = Tally(FORMATS["hf"])
+        with (
+            contextlib.ExitStack() as files,
+            contextlib.closing(_rows(store, FORMATS["hf"], selection, tally, watcher)) as found,
+        ):
             opened = {side: files.enter_context((made / "data" / f"{side}.jsonl").open("wb")) for side in SPLITS}
             streams = {side: DigestStream(stream) for side, stream in opened.items()}
-            sinks = {side: sink_for("jsonl", stream, ()) for side, stream in streams.items()}
-            tally = _write(store, chosen, selection, lambda judged, row: sinks[judged.split].write(row), watcher)
-            for sink in sinks.values():
-                sink.close()
-        digests = [
-            FileDigest(name=f"data/{side}.jsonl", rows=tally.splits[side], bytes=each.size, sha256=each.sha256)
-            for side, each in streams.items()
-        ]
+            for judged, row in found:
+                streams[judged.split].write(to_json(row) + b"\n")
+        digests = [each.described(f"data/{side}.jsonl", tally.splits[side]) for side, each in streams.items()]
         manifest = watcher.on_end(tally.manifest(selection.described(), "jsonl", digests))
         (made / MANIFEST).write_bytes(manifest_bytes(manifest))
         (made / "README.md").write_text(_card(manifest), encoding="utf-8")
@@ -257,10 +305,10 @@ def write_file(
     store: Store,
     path: Path,
     form: str,
-    selection: Selection | None = None,
+    selection: Selection = DECISIONS,
     *,
     encoding: str = "jsonl",
-    watcher: Watcher | None = None,
+    watcher: Watcher = Watcher(),  # noqa: B008 (a tuple)
 ) -> Exported:
     """Write an export to a file, whole or not at all, and its manifest beside it as ``NAME.manifest.json``.
 
@@ -271,18 +319,13 @@ def write_file(
     if path == STDIO:
         return write_export(store, sys.stdout.buffer, form, selection, encoding=encoding, watcher=watcher)
     if form == "hf":
-        return write_folder(store, path, selection, watcher=watcher)
+        return _write_folder(store, path, selection, watcher)
     with whole_file(path) as stream:
         written = write_export(store, stream, form, selection, encoding=encoding, name=path.name, watcher=watcher)
     if path.is_file():
-        with whole_file(manifest_path(path)) as stream:
+        with whole_file(path.with_name(f"{path.name}.manifest.json")) as stream:
             stream.write(manifest_bytes(written.manifest))
     return written
-
-
-def manifest_path(path: Path) -> Path:
-    """Return where the manifest of an exported file stands."""
-    return path.with_name(f"{path.name}.manifest.json")
 
 
 def manifest_bytes(manifest: dict[str, Any]) -> bytes:
@@ -306,27 +349,32 @@ def _checked(form: str, encoding: str) -> tuple[Format, str]:
     return chosen, "json" if chosen.suffix == ".json" else encoding
 
 
-def _write(store: Store, form: Format, selection: Selection, write: Write, watcher: Watcher) -> Tally:
-    tally = Tally(form)
+def _rows(
+    store: Store, form: Format, selection: Selection, tally: Tally, watcher: Watcher
+) -> Generator[tuple[Judged, Row], None, None]:
+    """Yield the rows of a selection with the judgement that each follows from, and count them."""
     with store.database.reading():  # the sides of the questions and the cases are of one moment
         for number, (outcome, side) in enumerate(selection.outcomes(store)):
-            if number % 100 == 0:
+            if watcher.on_case and number % 100 == 0:
                 watcher.on_case(number)
             if selection.split in (None, side):
                 rows = tally.rows
-                _write_case(outcome, side, form, tally, write)
-                watcher.on_outcome(outcome, side, tally.rows - rows)
-    return tally
+                yield from _rows_of(outcome, side, form, tally)
+                if watcher.on_rows and tally.rows > rows:
+                    watcher.on_rows(outcome, side)
 
 
-def _write_case(outcome: CaseOutcome, side: str, form: Format, tally: Tally, write: Write) -> None:
+def _rows_of(outcome: CaseOutcome, side: str, form: Format, tally: Tally) -> Iterator[tuple[Judged, Row]]:
     if outcome.redacted and form.name != "decided":
         tally.leave_out("redacted")
         return
     judged: list[Judged] = []
     judged += (Judged(outcome, judgement, side, judged) for judgement in outcome.judgements)
+    persons = [each for each in judged if each.reviewer is not None]
+    # Each person's judgement, or the machine's alone where nobody decided; else the one that the state follows from.
+    of_reviewers = form.of == "reviewer"
     counted = False
-    for each in _asked(form, judged):
+    for each in (persons or judged) if of_reviewers else [each for each in judged if each.judgement.in_force]:
         rows = form.rows(each)
         if isinstance(rows, str):
             tally.leave_out(rows)
@@ -334,21 +382,10 @@ def _write_case(outcome: CaseOutcome, side: str, form: Format, tally: Tally, wri
         if not counted:
             tally.case(each)
             counted = True
-        tally.judgement(each, len(rows))
-        for row in rows:
-            tally.row(row)
-            write(each, row)
+        tally.judgement(each, rows)
+        yield from ((each, row) for row in rows)
     if not judged:
         tally.leave_out("not audited")
-
-
-def _asked(form: Format, judged: list[Judged]) -> list[Judged]:
-    """Which judgements a format is asked about: each person's, or the one that the case's state follows from.
-
-    The machine's alone counts as one where nobody decided.
-    """
-    persons = [each for each in judged if each.reviewer is not None]
-    return (persons or judged) if form.of == "reviewer" else [each for each in judged if each.judgement.in_force]
 
 
 def _card(manifest: dict[str, Any]) -> str:
@@ -356,36 +393,13 @@ def _card(manifest: dict[str, Any]) -> str:
     counts, licences = manifest["counts"], manifest["licences"]
     known = next(iter(licences)) if len(licences) == 1 and "not noted" not in licences else "other"
     sides = [side for side in SPLITS if counts["rows_by_split"].get(side)]
-    return _CARD.format(
+    template = (resources.files("masis.datasets.exports") / "card.md").read_text(encoding="utf-8")
+    return template.format(
         licence=json.dumps(known),
         files="".join(f"  - split: {side}\n    path: data/{side}.jsonl\n" for side in sides),
         rows=counts["rows"],
         licences=", ".join(f"{_plain(name)} ({count:,})" for name, count in licences.items()),
     )
-
-
-_CARD = """---
-license: {licence}
-configs:
-- config_name: default
-  data_files:
-{files}---
-# Answers that people decided about
-
-{rows:,} answers to questions, with their evidence and what a reviewer decided.
-Exported by MASIS Workbench; `manifest.json` has counts, provenance and digests.
-
-| field | meaning |
-|---|---|
-| id, question | the case |
-| contexts, context_ids, context_sources | the evidence, its ids and sources (empty where there is none) |
-| answer | the answer that was judged |
-| ground_truth | the answer that a person let stand; null where none stands |
-| decision | approve, override, reject, escalate; null where nobody decided |
-| labels | labels on words of `answer`: `answer[start:end]` equals `text` |
-
-Questions that are near-duplicates stand in one split. Licences noted on the cases: {licences}.
-"""
 
 
 def _plain(text: str) -> str:

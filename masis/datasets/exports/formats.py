@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable
-from functools import cache
 from importlib import resources
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 from xml.sax.saxutils import quoteattr
 
 import jmespath
@@ -56,62 +55,34 @@ class Format(Record):
             if not judged.get(field):
                 return reason
         if self.row:
-            return [_compiled(self.row).search(judged)]
+            return [jmespath.search(self.row, judged)]
         found: list[Row] = judged.get(self.each)
         if not self.columns:
             return found
         about = {name: judged.get(name) for name in _ABOUT}
-        return [
-            {**about, **{name: _cell(row[name]) for name in self.columns}, "answer": judged.answer} for row in found
-        ]
+        rows = ({name: row[name] for name in self.columns} for row in found)
+        flat = (
+            {name: " ".join(cell) if isinstance(cell, list) else cell for name, cell in row.items()} for row in rows
+        )
+        return [{**about, **row, "answer": judged.answer} for row in flat]
 
     def table_row(self, judged: Judged, row: Row) -> Row:
         """Return a row as one of its table; where it isn't flat, ``record`` holds it whole, as JSON."""
         if self.columns:
             return row
-        cells = {name: _compiled(path).search(judged) for name, path in self.table.items()}
+        cells = {name: jmespath.search(path, judged) for name, path in self.table.items()}
         return {**cells, "record": to_json(row).decode()}
 
 
-@cache
-def _compiled(path: str) -> Any:
-    return jmespath.compile(path)
-
-
-def _cell(value: Any) -> Any:
-    return " ".join(value) if isinstance(value, list) else value
-
-
-def _formats() -> dict[str, Format]:
-    text = (resources.files("masis.datasets.exports") / "formats.toml").read_text(encoding="utf-8")
-    return {name: Format(name=name, **fields) for name, fields in tomllib.loads(text).items()}
-
-
-FORMATS = _formats()
+_FILES = resources.files("masis.datasets.exports")
+_TABLES = tomllib.loads((_FILES / "formats.toml").read_text(encoding="utf-8"))
+FORMATS = {name: Format(name=name, **fields) for name, fields in _TABLES.items()}
 """Every format by its name."""
 
 _CORRECTIONS = (
     *("supported", "partial", "contradicted", "unsupported", "unverifiable"),
     *("valid", "fabricated", "misattributed", "redundant", "contradicts"),
 )
-
-_LABEL_STUDIO_CONFIG = """<View>
-  <Header value="$question"/>
-  <Labels name="label" toName="text">
-{labels}
-  </Labels>
-  <Text name="text" value="$text"/>
-  <Choices name="answer" toName="text" choice="multiple">
-{choices}
-  </Choices>
-  <Choices name="verdict" toName="text">
-{verdicts}
-  </Choices>
-  <TextArea name="reason" toName="text" placeholder="Reason, to override or reject"/>
-  <TextArea name="corrected_answer" toName="text" placeholder="Corrected answer, to override"/>
-  <Paragraphs name="evidence" value="$evidence" layout="dialogue" nameKey="id" textKey="text"/>
-</View>
-"""
 
 
 def labelling_interface(labels: Iterable[str], choices: Iterable[str]) -> str:
@@ -130,4 +101,4 @@ def labelling_interface(labels: Iterable[str], choices: Iterable[str]) -> str:
         name: "\n".join(f"    <{tag} value={quoteattr(each)}/>" for each in words)
         for name, (tag, words) in offered.items()
     }
-    return _LABEL_STUDIO_CONFIG.format(**parts)
+    return (_FILES / "label_studio.xml").read_text(encoding="utf-8").format(**parts)

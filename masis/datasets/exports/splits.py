@@ -55,16 +55,18 @@ def splits(questions: Iterable[str], shares: Shares = Shares()) -> list[str]:  #
     """
     bands: list[npt.NDArray[np.uint64]] = []
     bits: list[npt.NDArray[np.uint8]] = []
-    points = bytearray()
-    words = map(content_words, questions)
-    while some := list(islice(words, _AT_ONCE)):
+    points = bytearray()  # of each question, from 0 to 99, by a hash of its words
+    asked = map(content_words, questions)
+    while some := list(islice(asked, _AT_ONCE)):
         lowest = _lowest(some)
         bands.append(_bands(lowest))
         bits.append(lowest.astype(np.uint8))  # the last 8 bits: by chance they agree in one of 256
-        points.extend(map(_point, some))
+        digests = (hashlib.sha256(" ".join(sorted(words)).encode()).digest() for words in some)
+        points.extend(int.from_bytes(digest[:8]) % 100 for digest in digests)
     if not bands:
         return []
-    return [_side(points[group], shares) for group in _groups(np.concatenate(bands), np.concatenate(bits))]
+    sides = [side for side, share in zip(SPLITS, shares, strict=True) for _ in range(share)]
+    return [sides[points[group]] for group in _groups(np.concatenate(bands), np.concatenate(bits))]
 
 
 def content_words(question: str) -> frozenset[str]:
@@ -76,10 +78,8 @@ def content_words(question: str) -> frozenset[str]:
 
 @lru_cache(maxsize=100_000)
 def _stem(word: str) -> str:
-    for ending in ("ing", "ed", "es", "s"):
-        if word.endswith(ending) and len(word) - len(ending) >= 3:
-            return word[: -len(ending)]
-    return word
+    fitting = (ending for ending in ("ing", "ed", "es", "s") if word.endswith(ending) and len(word) - len(ending) >= 3)
+    return word.removesuffix(next(fitting, ""))
 
 
 @lru_cache(maxsize=100_000)
@@ -104,12 +104,16 @@ def _bands(lowest: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     return mixed
 
 
-def _groups(bands: npt.NDArray[np.uint64], bits: npt.NDArray[np.uint8]) -> Sequence[int]:
+def _groups(bands: npt.NDArray[np.uint64], bits: npt.NDArray[np.uint8]) -> list[int]:
     """For each question the first one of its group: near-duplicates, directly or through others."""
-    group = np.arange(len(bands))
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    group = every = np.arange(len(bands))
     for band in range(_BANDS):
         order = np.argsort(bands[:, band], kind="stable")
         values = bands[order, band]
+        pairs = [np.stack((group, every))]
         for distance in range(1, min(_COMPARED, len(order) - 1) + 1):
             places = np.flatnonzero(values[distance:] == values[:-distance])
             if not len(places):
@@ -118,31 +122,11 @@ def _groups(bands: npt.NDArray[np.uint64], bits: npt.NDArray[np.uint8]) -> Seque
             apart = group[ones] != group[others]
             ones, others = ones[apart], others[apart]
             near = (bits[ones] == bits[others]).mean(axis=1) >= _NEAR
-            _join(group, ones[near].tolist(), others[near].tolist())
+            pairs.append(np.stack((ones[near], others[near])))
+        ones, others = np.concatenate(pairs, axis=1)
+        edges = np.ones(len(ones), dtype=bool)
+        joined = coo_array((edges, (ones, others)), shape=(len(bands),) * 2)  # type: ignore[no-untyped-call]
+        _, label = connected_components(joined, directed=False)
+        _, first = np.unique(label, return_index=True)
+        group = first[label]
     return [int(each) for each in group]
-
-
-def _join(group: npt.NDArray[np.int64], ones: Sequence[int], others: Sequence[int]) -> None:
-    """Put each pair into one group, named by its first question."""
-
-    def first(at: int) -> int:
-        while group[at] != at:
-            at = int(group[at])
-        return at
-
-    for one, other in zip(ones, others, strict=True):
-        low, high = sorted((first(one), first(other)))
-        group[high] = low
-    while ones and not np.array_equal(group, above := group[group]):
-        group[:] = above
-
-
-def _point(words: frozenset[str]) -> int:
-    """From 0 to 99, by a hash of the words."""
-    return int.from_bytes(hashlib.sha256(" ".join(sorted(words)).encode()).digest()[:8]) % 100
-
-
-def _side(point: int, shares: Shares) -> str:
-    if point < shares.train:
-        return "train"
-    return "validation" if point < shares.train + shares.validation else "test"

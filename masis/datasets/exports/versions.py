@@ -21,7 +21,7 @@ from masis.datasets.exports.export import Exported, Selection, Sided, Watcher, w
 from masis.datasets.exports.formats import FORMATS
 from masis.errors import InputError, StoreError
 from masis.store import Store
-from masis.store.records import DatasetVersion, LogHead
+from masis.store.records import DatasetVersion
 from masis.store.reviews.dataset_versions import Difference, Member
 from masis.store.reviews.outcomes import CaseOutcome
 
@@ -42,17 +42,24 @@ def freeze(
 ) -> DatasetVersion:
     """Keep what an export of this selection holds now under a name.
 
-    Raises:
-        InputError: The name or the description can't be kept, there is no such format, or nothing matches.
-        StoreError: The name is taken.
-
+    Raises StoreError where the name is taken, InputError where it or the description can't be kept, there is no such
+    format, or nothing matches.
     """
-    _check(name, description)
-    with tempfile.TemporaryFile() as spool, tempfile.TemporaryDirectory() as folder:
-        watcher = _Freezing(store, spool, on_case)
-        file = file_name(name, form, encoding)
+    if not _NAME.fullmatch(name):
+        cure = "Use letters, digits, '.', '-' and '_', at most 100."
+        raise InputError("is no name for a dataset version", cure=cure, field="name")
+    if len(description) > LONGEST_DESCRIPTION or "\x00" in description:
+        cure = f"Write at most {LONGEST_DESCRIPTION:,} characters."
+        raise InputError("can't be kept", cure=cure, field="description")
+    with tempfile.TemporaryFile() as members, tempfile.TemporaryDirectory() as folder:
+
+        def keep(outcome: CaseOutcome, side: str) -> None:
+            """Keep a member in a file until the export is complete: a million would not fit into memory."""
+            members.write(json.dumps(Member.of(outcome, side)).encode() + b"\n")
+
+        watcher, file = Watcher(on_case, keep), file_name(name, form, encoding)
         with store.database.reading():  # the end of the log and the cases are of one moment
-            head = store.datasets.log_head()
+            head = store.decisions.head()
             if form == "hf":
                 manifest = write_file(store, Path(folder) / file, form, selection, watcher=watcher).manifest
             else:
@@ -62,65 +69,30 @@ def freeze(
                     ).manifest
         if not manifest["counts"]["rows"]:
             raise InputError("holds nothing: no case that matches gives a row", cure="Choose other filters.")
-        made = _version(store, name, form, by, description, manifest, head)
-        store.datasets.add(made, watcher.members())
+        at = store.database.now()
+        about = {"name": name, "description": description, "frozen_at": at, "frozen_by": by}
+        made = DatasetVersion(
+            name=name,
+            at=at,
+            by=by,
+            description=description,
+            form=form,
+            encoding=manifest["encoding"] if FORMATS[form].tabular else "jsonl",
+            selection={key: manifest[key] for key in ("filter", "split", "shares")},
+            manifest={**manifest, "dataset": {**about, "decision_log": head._asdict()}},
+            log_length=head.length,
+            log_digest=head.digest,
+            app=version.APP,
+        )
+        members.seek(0)
+        store.datasets.add(made, (Member(*json.loads(line)) for line in members))
     return made
-
-
-def _version(
-    store: Store, name: str, form: str, by: str, description: str, manifest: dict[str, Any], head: LogHead
-) -> DatasetVersion:
-    at = store.database.now()
-    frozen = {"name": name, "description": description, "frozen_at": at, "frozen_by": by}
-    return DatasetVersion(
-        name=name,
-        at=at,
-        by=by,
-        description=description,
-        form=form,
-        encoding=manifest["encoding"] if FORMATS[form].tabular else "jsonl",
-        selection={key: manifest[key] for key in ("filter", "split", "shares")},
-        manifest={**manifest, "dataset": {**frozen, "decision_log": head._asdict()}},
-        log_length=head.length,
-        log_digest=head.digest,
-        app=version.APP,
-    )
-
-
-def _check(name: str, description: str) -> None:
-    if not _NAME.fullmatch(name):
-        raise InputError(
-            "is no name for a dataset version", cure="Use letters, digits, '.', '-' and '_', at most 100.", field="name"
-        )
-    if len(description) > LONGEST_DESCRIPTION or "\x00" in description:
-        raise InputError(
-            "can't be kept", cure=f"Write at most {LONGEST_DESCRIPTION:,} characters.", field="description"
-        )
 
 
 def file_name(name: str, form: str, encoding: str) -> str:
     """Return the name that the file of a version has unless another is chosen; of ``hf`` it is a folder's."""
     suffix = FORMATS[form].suffix if form in FORMATS else ""
     return f"{name}{suffix if encoding == 'jsonl' else f'.{encoding}'}"
-
-
-class _Freezing(Watcher):
-    """Keeps the members in a file until the export is complete: a million would not fit into memory."""
-
-    def __init__(self, store: Store, spool: Any, on_case: Callable[[int], None] | None) -> None:
-        super().__init__(on_case)
-        self._store, self._spool = store, spool
-
-    def on_outcome(self, outcome: CaseOutcome, side: str, rows: int) -> None:
-        """Keep it, if it gave rows."""
-        if rows:
-            self._spool.write(json.dumps(Member.of(outcome, side)).encode() + b"\n")
-
-    def members(self) -> Iterator[Member]:
-        """Yield what was kept."""
-        self._spool.seek(0)
-        for line in self._spool:
-            yield Member(*json.loads(line))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,46 +108,35 @@ class _Frozen(Selection):
         return store.datasets.outcomes(self.version.name)
 
 
-class _Rebuilding(Watcher):
-    """Lets a file take its place only where its bytes are those that were frozen."""
-
-    def __init__(self, frozen: DatasetVersion, on_case: Callable[[int], None] | None) -> None:
-        super().__init__(on_case)
-        self._frozen = frozen
-
-    def on_end(self, manifest: dict[str, Any]) -> dict[str, Any]:
-        """Return the manifest as it was frozen, with the names that the files have now. Raises StoreError."""
-        frozen = self._frozen
-        if _digests(manifest) != _digests(frozen.manifest):
-            made_by = f"It was frozen with MASIS {frozen.app}, this is {version.APP}"
-            raise StoreError(
-                f"dataset version {frozen.name!r} can't be rebuilt byte for byte: the format {frozen.form} gives other "
-                f"bytes now. {made_by}; where these differ, rebuild it with that version. Where they don't, the "
-                "database was changed by something else: `masis health` and `masis verify-log` look for that."
-            )
-        return {**frozen.manifest, "files": manifest["files"]}
-
-
-def _digests(manifest: dict[str, Any]) -> list[tuple[int, str]]:
-    return [(each["bytes"], each["sha256"]) for each in manifest["files"]]
-
-
 def rebuild(store: Store, name: str, path: Path, *, on_case: Callable[[int], None] | None = None) -> Exported:
     """Write a version to a file (a folder for ``hf``) with its manifest: the bytes that were frozen, or nothing.
 
-    What is written to stdout or a pipe is gone before the digest is known: an error then comes after it.
-
-    Raises:
-        UnknownRecord: There is no such version.
-        StoreError: Cases were redacted since, audits removed, or the bytes are others; the file is as it was.
-
+    What is written to stdout or a pipe is gone before the digest is known: an error then comes after it. Raises
+    UnknownRecord, and StoreError where cases were redacted since, audits removed, or the bytes are others: the file is
+    as it was.
     """
     frozen = store.datasets.get(name)
     lost = store.datasets.lost(name)
     if any(lost):
         raise StoreError(f"dataset version {name!r} is {lost}. Freeze its selection again for what is left.")
-    watcher = _Rebuilding(frozen, on_case)
+
+    def checked(manifest: dict[str, Any]) -> dict[str, Any]:
+        """Return the manifest as it was frozen, with the names that the files have now, if the bytes are the same."""
+        if _digests(manifest) != _digests(frozen.manifest):
+            made_by = f"It was frozen with MASIS {frozen.app}, this is {version.APP}"
+            raise StoreError(
+                f"dataset version {name!r} can't be rebuilt byte for byte: the format {frozen.form} gives other "
+                f"bytes now. {made_by}; where these differ, rebuild it with that version. Where they don't, the "
+                "database was changed by something else: `masis health` and `masis verify-log` look for that."
+            )
+        return {**frozen.manifest, "files": manifest["files"]}
+
+    watcher = Watcher(on_case, on_end=checked)
     return write_file(store, path, frozen.form, _Frozen(version=frozen), encoding=frozen.encoding, watcher=watcher)
+
+
+def _digests(manifest: dict[str, Any]) -> list[tuple[int, str]]:
+    return [(each["bytes"], each["sha256"]) for each in manifest["files"]]
 
 
 Kind = Literal["added", "removed", "relabelled", "moved", "audited_anew"]

@@ -1,12 +1,15 @@
-"""What a profile says: which paths of a row hold the parts of a case. Data only: TOML, built in or a person's own."""
+"""What a profile says: which paths of a row hold the parts of a case. TOML, built in or a person's own, or columns."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import tomllib
+from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
 from pydantic_core import PydanticCustomError
@@ -15,6 +18,7 @@ from masis.datasets.paths import path_error
 from masis.errors import InputError
 from masis.schema.base import Record
 from masis.schema.case import ClaimVerdict
+from masis.schema.columns import Column, evidence_columns, likely_columns, text_key
 
 OWN_FORMAT = "cases"
 """The name of the workbench's own format: rows with query, answer and evidence."""
@@ -62,16 +66,6 @@ class ClaimLabelPaths(Record):
     note: Paths = ()
 
 
-class CitationPaths(Record):
-    """Where citations with offsets into the answer lie."""
-
-    items: Paths
-    start: Paths = ("start",)
-    end: Paths = ("end",)
-    evidence_id: Paths = ("evidence_id",)
-    quote: Paths = ("quote",)
-
-
 class Join(Record):
     """A second file beside the first; its row with the same ``key`` stands under ``name`` in the first one's."""
 
@@ -91,8 +85,9 @@ class Profile(Record):
     """One tool's file as cases. ``required`` are paths that must give something; by them a file is recognised.
 
     ``whole`` leads to a whole case in the workbench's own format, which is taken as it is. ``evidence_ids`` and
-    ``evidence_sources`` are the ids and sources of an evidence that is plain texts, in the same order. ``drafted`` says
-    that answers are absent on purpose: an audit drafts them.
+    ``evidence_sources`` are the ids and sources of an evidence that is plain texts, in the same order. ``citations``
+    are objects with ``start`` and ``end`` in the answer, ``evidence_id`` and perhaps a ``quote``. ``drafted`` says that
+    answers are absent on purpose: an audit drafts them.
     """
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]*$")
@@ -112,7 +107,7 @@ class Profile(Record):
     messages: Paths = ()
     whole: Paths = ()
     chunk: EvidencePaths = EvidencePaths()
-    citations: CitationPaths | None = None
+    citations: Paths = ()
     labels: ClaimLabelPaths | None = None
     external: dict[str, Paths] = Field(default_factory=dict)
     reply: Paths = ()
@@ -130,12 +125,11 @@ def load_profile(path: Path) -> Profile:
     try:
         with path.open("rb") as stream:
             content = stream.read(MOST_PROFILE_BYTES + 1)
+        if len(content) > MOST_PROFILE_BYTES:
+            raise InputError("is too large for a profile", cure="Name a TOML file of paths.")
+        return parse_profile(content, path.stem)
     except OSError as error:
         raise InputError(f"can't be read ({error.strerror})", cure="Check the name.", file=str(path)) from error
-    if len(content) > MOST_PROFILE_BYTES:
-        raise InputError("is too large for a profile", cure="Name a TOML file of paths.", file=str(path))
-    try:
-        return parse_profile(content, path.stem)
     except InputError as error:
         raise error.at(file=str(path)) from error
 
@@ -163,11 +157,91 @@ def parse_profile(content: bytes, name: str = "own") -> Profile:
 def builtin() -> dict[str, Profile]:
     """Return the built-in profiles by name."""
     folder = resources.files("masis.datasets.mapping") / "profiles"
-    files = sorted((file for file in folder.iterdir() if file.name.endswith(".toml")), key=lambda file: file.name)
-    read = [parse_profile(file.read_bytes(), file.name.removesuffix(".toml")) for file in files]
-    return {profile.name: profile for profile in read}
+    files = {file.name.removesuffix(".toml"): file for file in folder.iterdir() if file.name.endswith(".toml")}
+    return {name: parse_profile(files[name].read_bytes(), name) for name in sorted(files)}
 
 
-def builtin_names() -> tuple[str, ...]:
-    """Return the names that ``--as`` takes."""
-    return tuple(builtin())
+# Profiles made by choosing columns. A column is named by its path as a person reads it, ``inputs.question``; the path
+# that is followed has its names quoted, so that a column may be called anything.
+
+
+_ONE_COLUMN = ("query", "answer", "id", "reference")
+"""Fields that one column holds."""
+
+
+class ColumnChoice(Record):
+    """Which column holds what, by the names that ``Column.shown`` gives; "" where none does."""
+
+    query: str = ""
+    answer: str = ""
+    evidence: tuple[str, ...] = ()
+    chunk_text: str = ""
+    chunk_id: str = ""
+    id: str = ""
+    reference: str = ""
+
+    @property
+    def complete(self) -> bool:
+        """Whether cases can be read by it."""
+        return bool(self.query and self.evidence)
+
+
+def columns_key(row: Mapping[str, Any]) -> str:
+    """Return a name for the set of columns of a row, whatever their order: what was chosen is remembered under it."""
+    return hashlib.sha256(json.dumps(sorted(map(str, row))).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def likely_choice(columns: Iterable[Column]) -> ColumnChoice:
+    """Return which column probably holds what, by the names that other tools use, then by what the columns hold."""
+    columns = list(columns)
+    chosen = likely_columns(columns)
+    evidence = chosen.get("evidence")
+    shown = {field: chosen[field].shown for field in _ONE_COLUMN if field in chosen}
+    return ColumnChoice(
+        **shown,
+        evidence=tuple(each.shown for each in evidence_columns(chosen, columns)) if evidence is not None else (),
+        chunk_text=text_key(evidence) if evidence is not None else "",
+        chunk_id=evidence.item_id if evidence is not None else "",
+    )
+
+
+def profile_text(profile: Profile) -> str:
+    """Return a profile of chosen columns as the TOML file that ``--map`` reads."""
+    held = profile.model_dump(exclude_defaults=True, exclude={"chunk", "name"})
+    chunk = profile.chunk.model_dump(exclude_defaults=True)
+    lines = [f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in held.items()]
+    inside = [f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in chunk.items()]
+    return "\n".join([*lines, *(["", "[chunk]", *inside] if inside else [])]) + "\n"
+
+
+def still_there(choice: ColumnChoice, columns: Iterable[Column]) -> ColumnChoice:
+    """Return a choice without the columns that a row does not offer."""
+    known = {column.shown: column for column in columns}
+    kept = tuple(name for name in choice.evidence if name in known)
+    inside = {name for shown in kept for name in known[shown].items}
+    offered = {**{name: {*known} for name in _ONE_COLUMN}, "chunk_text": inside, "chunk_id": inside}
+    gone = {name: "" for name, names in offered.items() if getattr(choice, name) not in names}
+    return choice.model_copy(update={**gone, "evidence": kept})
+
+
+def profile_of(choice: ColumnChoice, columns: Iterable[Column]) -> Profile:
+    """Return the profile that reads rows as chosen. Names that no column has are left out."""
+    known = {column.shown: column.path for column in columns}
+    paths = {name: getattr(choice, name) for name in _ONE_COLUMN}
+    evidence = tuple(known[shown] for shown in choice.evidence if shown in known)
+    if len(evidence) > 1:  # all of them, in this order; empty cells are no evidence
+        evidence = (f"[{', '.join(f'parsed({each})' for each in evidence)}][] | [?@ != '']",)
+    default = EvidencePaths()
+    chunk = EvidencePaths(
+        id=(json.dumps(choice.chunk_id),) if choice.chunk_id else default.id,
+        text=(json.dumps(choice.chunk_text),) if choice.chunk_text else default.text,
+        source=("source", "url"),
+    )
+    return Profile(
+        name="columns",
+        title="Columns as chosen",
+        **{name: (known[shown],) for name, shown in paths.items() if shown in known},
+        evidence=evidence,
+        chunk=chunk,
+        drafted=not choice.answer,
+    )

@@ -10,73 +10,17 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
-from masis.datasets.mapping.profile import OWN_FORMAT, Profile, builtin
+from masis.datasets.mapping.profile import OWN_FORMAT, Group, Join, Profile, builtin
 from masis.datasets.mapping.row import SHOWN, MappedRow, read_row
 from masis.datasets.paths import text_of, value_at
 from masis.datasets.rows import MOST_DOCUMENT_BYTES, Row, read_rows, row_of
 from masis.errors import InputError
-from masis.schema.case import Case
 from masis.schema.columns import columns_of, likely_columns, parsed
 from masis.schema.explain import name_elsewhere
 from masis.schema.reading import SPLIT, FieldMap, checked_names, columns_in, is_empty, mapped, value_of
 from masis.schema.wording import shortened
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-
-# Which ids a file has named so far, and for which content: 20 bytes a row, so that a million rows take 20 MB.
-
-HELD = 20_000
-"""Ids that are held one by one before they are packed."""
-
-
-class First(NamedTuple):
-    """Where an id came first, and the beginning of the digest of its content."""
-
-    number: int
-    digest: int
-
-
-class SeenIds:
-    """Remembers ids by 64 bits of their digest: of a million, two are taken for one once in 37 million files."""
-
-    def __init__(self) -> None:
-        self._recent: dict[int, First] = {}
-        self._packed: npt.NDArray[np.void] | None = None
-        """Sorted by key."""
-
-    def first(self, identifier: str, number: int, digest: str) -> First:
-        """Return where this id came first: here, unless it was seen before. ``digest`` is hexadecimal."""
-        key = int.from_bytes(hashlib.blake2b(identifier.encode(errors="surrogatepass"), digest_size=8).digest())
-        found = self._recent.get(key) or self._of_packed(key)
-        if found is None:
-            found = self._recent[key] = First(number, int(digest[:16], 16))
-            if len(self._recent) >= HELD:
-                self._pack()
-        return found
-
-    def _of_packed(self, key: int) -> First | None:
-        if self._packed is None:
-            return None
-        keys = self._packed["key"]
-        at = int(keys.searchsorted(keys.dtype.type(key)))
-        if at == len(keys) or int(keys[at]) != key:
-            return None
-        return First(int(self._packed["number"][at]), int(self._packed["digest"][at]))
-
-    def _pack(self) -> None:
-        import numpy as np  # here: most files are smaller, and it takes longer to load than these to read
-
-        rows = [(key, first.digest, first.number) for key, first in self._recent.items()]
-        packed = np.array(rows, dtype=[("key", np.uint64), ("digest", np.uint64), ("number", np.uint32)])
-        packed = packed if self._packed is None else np.concatenate((self._packed, packed))
-        packed.sort(order="key")
-        self._packed, self._recent = packed, {}
-
 
 MOST_GROUPED_ROWS = 200_000
 """Rows (spans) held while they are grouped."""
@@ -113,14 +57,15 @@ def read_any(
     """
     called = name or (str(source) if isinstance(source, Path) else "stdin")
     names = checked_names(names or {})
-    seen, unmatched = SeenIds(), {key for field, key in names.items() if key is not None and field != SPLIT}
-    count, any_case = 0, False
+    unmatched = {key for field, key in names.items() if key is not None and field != SPLIT}
+    seen = dict[str, tuple[int, bytes]]()  # where an id came first, and for which content
+    count = 0
     try:
         rows, chosen = _opened(source, builtin()[profile] if isinstance(profile, str) else profile, names, called)
         own = chosen != builtin().get(chosen.name)
         unused = {field for field in ("query", "answer", "evidence") if own and getattr(chosen, field)}
         for count, row in enumerate(rows, 1):
-            if count > HOPELESS_ROWS and not any_case:
+            if count > HOPELESS_ROWS and not seen:
                 cure = "Correct what is named above; nothing more was read."
                 raise InputError(f"holds no case in its first {HOPELESS_ROWS:,} rows", cure=cure)
             if isinstance(row.value, dict):
@@ -128,18 +73,19 @@ def read_any(
                 unused -= {field for field in unused if _gives(row.value, getattr(chosen, field))}
             read = read_row(row, chosen, names)
             if (case := read.case) is not None:
-                any_case = True
-                digest = _digest(row.value)
+                # Of the row and not of its case, which takes four times as long.
+                digest = hashlib.blake2b(json.dumps(row.value, default=str).encode(), digest_size=8).digest()
                 place = count if row.member else row.number  # in a folder or archive, the rows of each file begin at 1
-                first = seen.first(case.id, place, digest)
-                if first.number != place:
-                    if first.digest == int(digest, 16):
-                        continue
-                    if chosen.is_own:
-                        read = read._replace(case=None, problems=(_taken(case, first.number),))
-                    else:  # tools give answers to one question, or spans of one trace, the same id
-                        own_id = f"{case.id[:480]}#{case.digest()[:12]}"
-                        read = read._replace(case=case.model_copy(update={"id": own_id}))
+                first, content = seen.setdefault(case.id, (place, digest))
+                if first != place and content == digest:
+                    continue
+                if first != place and chosen.is_own:
+                    problem = f"is {shortened(case.id, 80)!r}, as in line {first}, with other content"
+                    cure = "Give each case an id of its own, or remove one of the two."
+                    read = read._replace(case=None, problems=(InputError(problem, cure=cure, field="id"),))
+                elif first != place:  # tools give answers to one question, or spans of one trace, the same id
+                    own_id = f"{case.id[:480]}#{case.digest()[:12]}"
+                    read = read._replace(case=case.model_copy(update={"id": own_id}))
             yield read.placed(f"{called}/{row.member}" if row.member else called)
     except InputError as error:
         raise error.at(file=called) from error
@@ -153,19 +99,6 @@ def read_any(
         keys = ", ".join(map(repr, sorted({*unmatched, *paths})))
         cure = "Check the name: masis import FILE --suggest shows the keys of the first row."
         yield MappedRow(0, 0, None, (InputError(f"no row has {keys}", cure=cure, file=called, field="map"),))
-
-
-def _taken(case: Case, before: int) -> InputError:
-    return InputError(
-        f"is {shortened(case.id, 80)!r}, as in line {before}, with other content",
-        cure="Give each case an id of its own, or remove one of the two.",
-        field="id",
-    )
-
-
-def _digest(row: Any) -> str:
-    """Return 64 bits of a row's content: of the row and not of its case, which takes four times as long."""
-    return hashlib.blake2b(json.dumps(row, default=str).encode(), digest_size=8).hexdigest()
 
 
 def _gives(row: dict[str, Any], paths: tuple[str, ...]) -> bool:
@@ -195,28 +128,33 @@ class Fitting(NamedTuple):
     row: dict[str, Any]
 
 
-def formats_of_row(row: dict[str, Any]) -> tuple[Profile, ...]:
-    """Return the built-in profiles that a row fits; our own where it has its names."""
-    if isinstance(row.get("query"), str) and "evidence" in row:
-        return (builtin()[OWN_FORMAT],)
-    return tuple(profile for profile in builtin().values() if profile.required and _fits(profile, row))
-
-
-def _formats_mapped(row: dict[str, Any], names: FieldMap) -> tuple[Profile, ...]:
+def _formats_of_row(row: dict[str, Any], names: FieldMap) -> list[Profile]:
+    """Return the built-in profiles that a row fits, once its keys are renamed; our own where it has its names."""
     try:
-        return formats_of_row(mapped(row, names) if names else row)
+        renamed = mapped(row, names) if names else row
     except InputError:  # named with its line when the row is read
-        return ()
+        return []
+    if isinstance(renamed.get("query"), str) and "evidence" in renamed:
+        return [builtin()[OWN_FORMAT]]
+    return [profile for profile in builtin().values() if profile.required and _fits(profile, renamed)]
 
 
 def _fits(profile: Profile, row: Any) -> bool:
     try:
-        found = (value_at(row, (path,)) for path in profile.required)
-        return all(value is not None and value is not False for value in found) and not any(
-            value_at(row, (path,)) is not None for path in profile.absent
-        )
+        found = [value_at(row, (path,)) for path in profile.required]
+        return all(value is not None and value is not False for value in found) and not _gives(row, profile.absent)
     except InputError:
         return False
+
+
+def _looked_at(rows: Iterator[Row], names: FieldMap) -> tuple[list[Row], list[Profile]]:
+    """Return the first rows up to one that fits formats, and these: one that can't be read says nothing of them."""
+    before = list[Row]()
+    for row in islice(rows, _TRIED):
+        before.append(row)
+        if isinstance(row.value, dict) and (fits := _formats_of_row(row.value, names)):
+            return before, fits
+    return before, []
 
 
 def formats_of(source: Source, *, name: str | None = None) -> Fitting:
@@ -226,50 +164,35 @@ def formats_of(source: Source, *, name: str | None = None) -> Fitting:
 
     Raises InputError where it can't be read, or holds no row that can be.
     """
-    rows = _source_rows(source, (), name or (source.name if isinstance(source, Path) else "rows"))
-    first: dict[str, Any] | None = None
-    whole: dict[str, Any] | None = None
-    for row in islice(rows, _TRIED):
-        if isinstance(row.value, InputError):
-            continue
-        if formats := formats_of_row(row.value):
-            return Fitting(tuple(each.name for each in formats), row.value)
-        first = first or row.value
-        likely = {} if whole else likely_columns(columns_of(row.value))
-        if {"query", "evidence"} <= set(likely) and likely["evidence"].length:
-            whole = row.value
-    if first is None:
+    before, fits = _looked_at(source_rows(source, name=name), {})
+    values = [row.value for row in before if isinstance(row.value, dict)]
+    if not values:
         raise InputError("holds no row that can be read", cure="Check the file, or give rows that are mappings.")
-    return Fitting((), whole or first)
-
-
-def first_rows(source: Source) -> Iterator[Row]:
-    """Yield the rows of a source as they are, before any is taken for a case."""
-    return _source_rows(source, (), source.name if isinstance(source, Path) else "rows")
+    if fits:
+        return Fitting(tuple(each.name for each in fits), values[-1])
+    for value in values:
+        likely = likely_columns(columns_of(value))
+        if {"query", "evidence"} <= set(likely) and likely["evidence"].length:
+            return Fitting((), value)
+    return Fitting((), values[0])
 
 
 def _opened(source: Source, profile: Profile | None, names: FieldMap, name: str) -> tuple[Iterator[Row], Profile]:
     """Return the rows of a source, and the profile to read them by."""
     if profile is not None:
-        return _prepared(_source_rows(source, profile.rows, name), source, profile), profile
-    rows, before = _source_rows(source, (), name), list[Row]()
-    chosen = builtin()[OWN_FORMAT]
-    for row in rows:  # a row that can't be read, or lacks a part, says nothing about the format
-        before.append(row)
-        if isinstance(row.value, dict) and (fits := _formats_mapped(row.value, names)):
-            if len(fits) > 1:
-                every = " and ".join(each.name for each in fits)
-                raise InputError(f"fits {every}", cure=f"Say which: --as {fits[0].name}, for example.")
-            (chosen,) = fits
-            break
-        if len(before) == _TRIED:
-            break
-    if chosen.rows:
-        return _prepared(_source_rows(source, chosen.rows, name), source, chosen), chosen
-    return _prepared(chain(before, rows), source, chosen), chosen
+        return _prepared(source_rows(source, profile.rows, name), source, profile), profile
+    rows = source_rows(source, (), name)
+    before, fits = _looked_at(rows, names)
+    if len(fits) > 1:
+        every = " and ".join(each.name for each in fits)
+        raise InputError(f"fits {every}", cure=f"Say which: --as {fits[0].name}, for example.")
+    chosen = fits[0] if fits else builtin()[OWN_FORMAT]
+    again = source_rows(source, chosen.rows, name) if chosen.rows else chain(before, rows)
+    return _prepared(again, source, chosen), chosen
 
 
-def _source_rows(source: Source, at: tuple[str, ...], name: str) -> Iterator[Row]:
+def source_rows(source: Source, at: tuple[str, ...] = (), name: str | None = None) -> Iterator[Row]:
+    """Yield the rows of a source as they are, before any is taken for a case; ``at`` leads to a list of them."""
     if isinstance(source, Path) or hasattr(source, "read"):
         return read_rows(source, at, name=name)  # type: ignore[arg-type]
     values = (
@@ -288,8 +211,8 @@ def _prepared(rows: Iterator[Row], source: Source, profile: Profile) -> Iterator
     if profile.join is not None:
         if not isinstance(source, Path):
             raise InputError(f"needs {profile.join.file} beside it", cure="Name the file, not a stream.")
-        rows = _joined(rows, source, profile)
-    return rows if profile.group is None else _grouped(rows, profile)
+        rows = _joined(rows, source, profile.join)
+    return rows if profile.group is None else _grouped(rows, profile.group)
 
 
 def _answers(row: Row) -> Iterator[Row]:
@@ -310,29 +233,23 @@ def _answers(row: Row) -> Iterator[Row]:
         yield row._replace(value={**rest, **own, **more, "answer": answer})
 
 
-def _joined(rows: Iterator[Row], path: Path, profile: Profile) -> Iterator[Row]:
-    join = profile.join
-    assert join is not None
-    others: dict[Any, dict[str, Any]] = {}
+def _joined(rows: Iterator[Row], path: Path, join: Join) -> Iterator[Row]:
+    others: dict[str, dict[str, Any]] = {}
     for row in rows:
         if isinstance(row.value, InputError):
             yield row
             continue
         if row.member and Path(row.member).name == join.file:
             continue
-        if not others:
-            others = _by_key(path, profile, packed=bool(row.member))
-        other = others.get(str(row.value.get(join.key)))
-        if other is None:
+        others = others or _by_key(path, join, packed=bool(row.member))
+        if (other := others.get(str(row.value.get(join.key)))) is not None:
+            yield row._replace(value={**row.value, join.name: other})
+        else:
             problem = InputError(f"names nothing in {join.file}", cure=f"Add its row to {join.file}.", field=join.key)
             yield row._replace(value=problem)
-        else:
-            yield row._replace(value={**row.value, join.name: other})
 
 
-def _by_key(path: Path, profile: Profile, *, packed: bool) -> dict[Any, dict[str, Any]]:
-    join = profile.join
-    assert join is not None
+def _by_key(path: Path, join: Join, *, packed: bool) -> dict[str, dict[str, Any]]:
     source = path if packed else path.parent / join.file
     if not source.exists():
         raise InputError(
@@ -348,9 +265,7 @@ def _by_key(path: Path, profile: Profile, *, packed: bool) -> dict[Any, dict[str
     }
 
 
-def _grouped(rows: Iterator[Row], profile: Profile) -> Iterator[Row]:
-    group = profile.group
-    assert group is not None
+def _grouped(rows: Iterator[Row], group: Group) -> Iterator[Row]:
     groups: dict[str, tuple[Row, list[dict[str, Any]]]] = {}
     count = end = 0
     for row in rows:

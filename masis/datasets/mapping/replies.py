@@ -6,11 +6,11 @@ reply; of a reply alone the evidence is what its citations quote.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from masis.datasets.mapping.profile import Converter
-from masis.datasets.paths import text_of
+from masis.datasets.paths import text_of, value_at
 from masis.schema.columns import parsed
 
 
@@ -67,10 +67,8 @@ def _items(value: Any) -> Iterator[dict[str, Any]]:
     return (item for item in value if isinstance(item, dict)) if isinstance(value, list) else iter(())
 
 
-def _at(value: Any, *keys: str) -> Any:
-    for key in keys:
-        value = value.get(key) if isinstance(value, Mapping) else None
-    return value
+def _at(value: Any, *paths: str) -> Any:
+    return value_at(value, paths)
 
 
 def _words(value: Any) -> str:
@@ -96,7 +94,14 @@ def _anthropic(reply: dict[str, Any], request: dict[str, Any]) -> Reply | None:
             continue
         text = _words(block.get("text"))
         for given in _items(block.get("citations")):
-            id_ = _anthropic_source(given, sources)
+            document, result = _whole(given.get("document_index")), _whole(given.get("search_result_index"))
+            if document is not None:
+                id_ = sources.add(f"doc_{document}", source=given.get("document_title"))
+            elif result is not None:
+                id_ = sources.add(f"result_{result}", source=given.get("source"))
+            else:
+                address = _words(given.get("url")) or _words(given.get("source")) or "unnamed source"
+                id_ = sources.add(address, source=address)
             quote = _words(given.get("cited_text"))
             if quote and id_ not in known:
                 sources.quote(id_, quote)
@@ -123,22 +128,14 @@ def _add_anthropic_documents(request: dict[str, Any], sources: _Sources) -> None
             parts += _items(part.get("content")) if part.get("type") == "tool_result" else ()
         for part in parts:
             if part.get("type") == "document":
-                source = part.get("source")
-                text = _words(_at(source, "data")) if _at(source, "type") == "text" else text_of(_at(source, "content"))
+                plain = _at(part, "source.type") == "text"
+                text = _words(_at(part, "source.data")) if plain else text_of(_at(part, "source.content"))
                 documents.append((text or "", part.get("title")))
             elif part.get("type") == "search_result":
                 results.append((text_of(part.get("content")) or "", part.get("source")))
     for name, found in (("doc", documents), ("result", results)):
         for number, (text, source) in enumerate(found):
             sources.add(f"{name}_{number}", text, source)
-
-
-def _anthropic_source(given: dict[str, Any], sources: _Sources) -> str:
-    for name, key, source in (("doc", "document_index", "document_title"), ("result", "search_result_index", "source")):
-        if (number := _whole(given.get(key))) is not None:
-            return sources.add(f"{name}_{number}", source=given.get(source))
-    address = _words(given.get("url")) or _words(given.get("source")) or "unnamed source"
-    return sources.add(address, source=address)
 
 
 # OpenAI: Responses and Chat Completions
@@ -200,30 +197,24 @@ def _gemini(reply: dict[str, Any], request: dict[str, Any]) -> Reply | None:
     candidate = next(_items(reply.get("candidates")), None)
     if candidate is None:
         return None
-    parts = [_words(part.get("text")) for part in _items(_at(candidate, "content", "parts"))]
-    grounding = candidate.get("groundingMetadata") or candidate.get("grounding_metadata") or {}
-    sources, ids = _Sources("gemini"), list[str]()
-    for number, chunk in enumerate(_items(_either(grounding, "groundingChunks", "grounding_chunks")), 1):
-        held = chunk.get("retrievedContext") or chunk.get("retrieved_context") or chunk.get("web") or {}
-        ids.append(sources.add(f"{number}", _words(_at(held, "text")), _at(held, "uri") or _at(held, "title")))
-    for support in _items(_either(grounding, "groundingSupports", "grounding_supports")):
+    parts = [_words(part.get("text")) for part in _items(_at(candidate, "content.parts"))]
+    grounding, sources, ids = _at(candidate, "groundingMetadata", "grounding_metadata"), _Sources("gemini"), list[str]()
+    for number, chunk in enumerate(_items(_at(grounding, "groundingChunks", "grounding_chunks")), 1):
+        held = _at(chunk, "retrievedContext", "retrieved_context", "web")
+        ids.append(sources.add(f"{number}", _words(_at(held, "text")), _at(held, "uri", "title")))
+    for support in _items(_at(grounding, "groundingSupports", "grounding_supports")):
         segment = support.get("segment")
-        part = _whole(_either(segment, "partIndex", "part_index")) or 0
+        part = _whole(_at(segment, "partIndex", "part_index")) or 0
         if not isinstance(segment, dict) or not 0 <= part < len(parts):
             continue
         offset, content = sum(map(len, parts[:part])), parts[part].encode()
-        start = _whole(_either(segment, "startIndex", "start_index")) or 0
-        end = _whole(_either(segment, "endIndex", "end_index")) or len(content)
+        start = _whole(_at(segment, "startIndex", "start_index")) or 0
+        end = _whole(_at(segment, "endIndex", "end_index")) or len(content)
         first, last = (len(content[: max(at, 0)].decode(errors="ignore")) for at in (start, end))
-        for index in _either(support, "groundingChunkIndices", "grounding_chunk_indices") or ():
+        for index in _at(support, "groundingChunkIndices", "grounding_chunk_indices") or ():
             if isinstance(index, int) and 0 <= index < len(ids):
                 sources.cite(offset + first, offset + last, ids[index])
     return sources.reply("".join(parts))
-
-
-def _either(value: Any, first: str, second: str) -> Any:
-    found = _at(value, first)
-    return _at(value, second) if found is None else found
 
 
 # Cohere: v2 messages with sources, v1 replies with document ids
@@ -242,7 +233,7 @@ def _cohere(reply: dict[str, Any], request: dict[str, Any]) -> Reply | None:
         start, end = _whole(given.get("start")), _whole(given.get("end"))
         ids = [id_ for id_ in given.get("document_ids") or () if isinstance(id_, str)]
         for source in _items(given.get("sources")):
-            id_ = _words(_at(source, "document", "id")) or _words(source.get("id")) or "unnamed source"
+            id_ = _words(_at(source, "document.id")) or _words(source.get("id")) or "unnamed source"
             held = source.get("document", source.get("tool_output"))
             ids.append(sources.add(id_, _cohere_text(held), _at(held, "title")))
         if start is not None and end is not None:
@@ -252,40 +243,28 @@ def _cohere(reply: dict[str, Any], request: dict[str, Any]) -> Reply | None:
 
 
 def _cohere_text(held: Any) -> str:
-    if isinstance(held, dict):
-        for key in ("text", "snippet", "content", "data"):
-            if text := text_of(held.get(key)):
-                return text
-    return _words(held)
+    return _words(held) or text_of(_at(held, "text", "snippet", "content", "data")) or ""
 
 
 # Amazon Bedrock: RetrieveAndGenerate
 
 
 def _bedrock(reply: dict[str, Any], request: dict[str, Any]) -> Reply | None:
-    answer = _at(reply, "output", "text")
+    answer = _at(reply, "output.text")
     if not isinstance(answer, str):
         return None
     sources, by_text = _Sources("bedrock"), dict[str, str]()
     for given in _items(reply.get("citations")):
-        part = _at(given, "generatedResponsePart", "textResponsePart")
-        text, start = _words(_at(part, "text")), _whole(_at(part, "span", "start"))
+        part = _at(given, "generatedResponsePart.textResponsePart")
+        text, start = _words(_at(part, "text")), _whole(_at(part, "span.start"))
         if start is None or not answer.startswith(text, start):
             start = max(answer.find(text), 0)
         for reference in _items(given.get("retrievedReferences")):
-            held = _words(_at(reference, "content", "text"))
+            held = _words(_at(reference, "content.text"))
             id_ = by_text.setdefault(held, f"{len(by_text) + 1}")
-            sources.add(id_, held, _address(reference.get("location")))
+            sources.add(id_, held, _at(reference, "location.*.[uri, url][] | [?type(@) == 'string'] | [0]"))
             sources.cite(start, start + len(text), id_)
     return sources.reply(answer)
-
-
-def _address(location: Any) -> str | None:
-    for place in location.values() if isinstance(location, dict) else ():
-        for key in ("uri", "url"):
-            if isinstance(_at(place, key), str):
-                return str(place[key])
-    return None
 
 
 _READERS = {

@@ -47,55 +47,50 @@ class MappedRow(NamedTuple):
 
 def read_row(row: Row, profile: Profile, names: FieldMap) -> MappedRow:
     """Return the case that a row holds, or what is wrong with it."""
-    read = _read_row(row, profile, names)
-    if read.case is None or not cited_by_place(read.case.answer or "", (chunk.id for chunk in read.case.evidence)):
-        return read
-    first = read.case.evidence[0].id
-    problem = f"names no chunk by its id, such as {shortened(first, 40)!r}, and its numbers fit the chunks' places"
-    cure = 'Where [1] means the first chunk: --map evidence.id=, in Python map={..., "evidence.id": None}.'
-    return read._replace(notes=(*read.notes, InputError(problem, cure=cure, field="answer")))
-
-
-def _read_row(row: Row, profile: Profile, names: FieldMap) -> MappedRow:
     try:
         if isinstance(row.value, InputError):
             raise row.value
-        own = profile.is_own
         value = row.value
-        if own and row.table:
+        if profile.is_own and row.table:
             value = _cells(value, names)
-        elif not own and names:
+        elif not profile.is_own and names:
             value = mapped(value, {key: held for key, held in names.items() if held or key == SPLIT})
         whole = value_at(value, profile.whole) if profile.whole else None
         if isinstance(whole, dict):
-            return _whole(row, whole, names if own else {})
-        reading = _Reading(value, profile, names)
-        data = reading.case(names)
-        if reading.problems:
-            return MappedRow(row.number, row.end, None, tuple(reading.problems))
-        absent = {"answer": None, **{field: None for field, key in names.items() if key is None}}
-        return MappedRow(row.number, row.end, case_of(data, "", absent))
+            case = _whole(whole, names if profile.is_own else {})
+        else:
+            reading = _Reading(value, profile, names)
+            data = reading.case()
+            if reading.problems:
+                return MappedRow(row.number, row.end, None, tuple(reading.problems))
+            absent = {"answer": None, **{field: None for field, key in names.items() if key is None}}
+            case = case_of(data, "", absent)
     except InputError as error:
         return MappedRow(row.number, row.end, None, (error,))
     except RecursionError:
         return MappedRow(row.number, row.end, None, (InputError("is nested too deeply", cure="Flatten it."),))
+    notes = []
+    if isinstance(whole, dict) and case.messages and not isinstance(case.messages, tuple):
+        problem = "is no conversation: it is kept as it is, and no page shows it"
+        cure = 'Write it as "messages": [{"role": "user", "content": "..."}, ...].'
+        notes.append(InputError(problem, cure=cure, field="messages"))
+    if cited_by_place(case.answer or "", (chunk.id for chunk in case.evidence)):
+        first = shortened(case.evidence[0].id, 40)
+        problem = f"names no chunk by its id, such as {first!r}, and its numbers fit the chunks' places"
+        cure = 'Where [1] means the first chunk: --map evidence.id=, in Python map={..., "evidence.id": None}.'
+        notes.append(InputError(problem, cure=cure, field="answer"))
+    return MappedRow(row.number, row.end, case, (), tuple(notes))
 
 
-def _whole(row: Row, value: dict[str, Any], names: FieldMap) -> MappedRow:
-    """Return a row that is a case as the workbench writes it."""
+def _whole(value: dict[str, Any], names: FieldMap) -> Case:
+    """Return a row that is a case as the workbench writes it. Raises InputError."""
     try:
-        case = case_of(value, "", names)
+        return case_of(value, "", names)
     except InputError as error:
         if "--map" in error.cure or error.field not in ("query", "evidence") or error.problem != "is missing":
             raise
         cure = f"{error.cure} The row holds {_keys(value)}: masis import FILE --suggest proposes what they are."
         raise InputError(error.problem, cure=cure, field=error.field) from error
-    notes: tuple[InputError, ...] = ()
-    if case.messages and not isinstance(case.messages, tuple):
-        problem = "is no conversation: it is kept as it is, and no page shows it"
-        cure = 'Write it as "messages": [{"role": "user", "content": "..."}, ...].'
-        notes = (InputError(problem, cure=cure, field="messages"),)
-    return MappedRow(row.number, row.end, case, (), notes)
 
 
 def _cells(row: dict[str, Any], names: FieldMap) -> dict[str, Any]:
@@ -120,7 +115,7 @@ class _Reading:
         self._row, self._profile, self._names = row, profile, names
         self.problems: list[InputError] = []
 
-    def case(self, names: FieldMap) -> dict[str, Any]:
+    def case(self) -> dict[str, Any]:
         """Return the fields of the case."""
         metadata: dict[str, Any] = {"profile": self._profile.name}
         answer, evidence, citations = self._answer(metadata)
@@ -130,16 +125,30 @@ class _Reading:
         data["evidence"] = self._evidence(evidence, answer)
         parts = {"citations": citations, "labels": self._labels(), "messages": self._at("messages")}
         data |= {name: part for name, part in parts.items() if part not in (None, [], {})}
-        self._fill_metadata(metadata, data, names)
+        if (reference := self._at("reference")) is not None:
+            metadata["reference_answer"] = text_of(reference) if isinstance(reference, str | list) else reference
+        for name, paths in self._profile.external.items():
+            if (value := self._follow(self._row, paths, f"external.{name}")) is not None:
+                metadata.setdefault("external", {})[name] = value
+        if rest := _rest(self._row, _texts_in([data, metadata.get("reference_answer")])):
+            metadata["source_row"] = rest
+            self._refuse_unread(rest, data)
         data["metadata"] = metadata
         identifier = self._at("id")
         if identifier is not None and not isinstance(identifier, str | int | float):
-            self._wrong(f"is {kind_of(identifier)}, must be text", SHOWN, "id")
+            self._wrong(f"is {kind_of(identifier)}, must be text", "id")
         return {"id": content_id(data) if identifier is None else str(identifier), **data}
 
-    # paths, texts, problems
+    def _refuse_unread(self, rest: dict[str, Any], data: dict[str, Any]) -> None:
+        """Note a key that holds a part of the case and is not read: it may be what is wrong where something is."""
+        drafted: FieldMap = {"answer": None} if self._profile.drafted else self._names
+        try:
+            if not self.problems:
+                refuse_unread({**rest, **data}, (key for key in rest if key not in FIELDS), drafted)
+        except InputError as error:
+            self.problems.append(error)
 
-    def _wrong(self, problem: str, cure: str, field: str) -> None:
+    def _wrong(self, problem: str, field: str, cure: str = SHOWN) -> None:
         self.problems.append(InputError(problem, cure=cure, field=field))
 
     def _at(self, field: str) -> Any:
@@ -149,24 +158,22 @@ class _Reading:
         try:
             return value_at(value, paths)
         except InputError as error:
-            self._wrong(error.problem, error.cure, field)
+            self._wrong(error.problem, field, error.cure)
             return None
 
     def _text(self, value: Any, field: str, *, required: bool = False) -> str | None:
         if isinstance(value, str):
             if required and not value.strip():
-                self._wrong("is blank", "Fill it in.", field)
+                self._wrong("is blank", field, "Fill it in.")
             return value
         if isinstance(value, int | float) and not isinstance(value, bool):
             return str(value)
         if value is not None:
             inside = f" of {_keys(value)}" if isinstance(value, dict) else ""
-            self._wrong(f"is {kind_of(value)}{inside}, must be text", SHOWN, field)
+            self._wrong(f"is {kind_of(value)}{inside}, must be text", field)
         elif required:
-            self._wrong(f"is missing (the row holds {_keys(self._row)})", SHOWN, field)
+            self._wrong(f"is missing (the row holds {_keys(self._row)})", field)
         return None
-
-    # the answer, which a reply of an API holds together with evidence and citations
 
     def _answer(self, metadata: dict[str, Any]) -> tuple[Any, Any, list[dict[str, Any]]]:
         profile = self._profile
@@ -175,52 +182,51 @@ class _Reading:
             return answer, evidence, self._citations()
         reply = read_reply(profile.converter, self._at("reply") if profile.reply else self._row, self._row)
         if reply is None:
-            self._wrong(f"holds no reply of {profile.converter}", "Check the profile.", "reply")
+            self._wrong(f"holds no reply of {profile.converter}", "reply", "Check the profile.")
             return answer, evidence, []
-        found = _with_texts(reply.evidence, _items(evidence) if evidence else [])
+        beside = _items(evidence) if evidence else []  # holds the texts of sources that the reply knows by address only
+        texts = {str(item.get("id", item.get("url"))): item for item in beside if isinstance(item, dict)}
+        found = [texts.pop(each["id"], each) if not each["text"] else each for each in reply.evidence]
+        taken = [id(each) for each in found]
+        found += [item for item in beside if id(item) not in taken]
         if found and not any(each.get("text") for each in found if isinstance(each, dict)):
             self._wrong(
                 "names its sources by address only: their texts are not in the file",
-                'Fetch them, and put them beside the reply: "documents": [{"id": ADDRESS, "text": ...}].',
                 "evidence",
+                'Fetch them, and put them beside the reply: "documents": [{"id": ADDRESS, "text": ...}].',
             )
         if reply.quoted_only:
             metadata["evidence_from"] = "citations"
         return reply.answer or answer, found, reply.citations
 
     def _citations(self) -> list[dict[str, Any]]:
-        paths, found = self._profile.citations, list[dict[str, Any]]()
-        for number, item in enumerate((self._follow(self._row, paths.items, "citations") or ()) if paths else ()):
-            field = f"citations[{number}]"
+        found = list[dict[str, Any]]()
+        for number, item in enumerate(self._at("citations") or ()):
+            held = item if isinstance(item, dict) else {}
             given = {
-                name: value
-                for name in ("start", "end", "evidence_id", "quote")
-                if (value := self._follow(item, getattr(paths, name), f"{field}.{name}")) is not None
+                name: held[name] for name in ("start", "end", "evidence_id", "quote") if held.get(name) is not None
             }
             if {"start", "end", "evidence_id"} <= set(given):
                 found.append(given | {"evidence_id": str(given["evidence_id"])})
             else:
-                self._wrong("needs start, end and evidence_id", SHOWN, field)
+                self._wrong("needs start, end and evidence_id", f"citations[{number}]")
         return found
-
-    # evidence
 
     def _evidence(self, given: Any, answer: Any) -> list[dict[str, Any]]:
         if given is None:
             if (key := name_elsewhere("evidence", self._row)) is not None:
-                self._wrong(
-                    f"is empty: {key!r} holds nothing", "Add what the retrieval found, or remove the row.", "evidence"
-                )
+                cure = "Add what the retrieval found, or remove the row."
+                self._wrong(f"is empty: {key!r} holds nothing", "evidence", cure)
             else:
-                self._wrong(f"is missing or empty (the row holds {_keys(self._row)})", SHOWN, "evidence")
+                self._wrong(f"is missing or empty (the row holds {_keys(self._row)})", "evidence")
             return []
         chunks: dict[str, dict[str, Any]] = {}
         items = _items(evidence_in(given, answer, self._names))
-        ids, sources = (_beside(self._at(name), len(items)) for name in ("evidence_ids", "evidence_sources"))
+        beside = {"id": parsed(self._at("evidence_ids")), "source": parsed(self._at("evidence_sources"))}
+        listed = {name: held for name, held in beside.items() if isinstance(held, list) and len(held) == len(items)}
         for number, item in enumerate(items, 1):
-            beside = {"id": ids[number - 1], "source": sources[number - 1]} if isinstance(item, str) else {}
-            known = {name: value for name, value in beside.items() if value is not None}
-            chunk = self._chunk({**known, "text": item} if known else item, number)
+            known = {name: str(held[number - 1]) for name, held in listed.items() if held[number - 1] not in (None, "")}
+            chunk = self._chunk({**known, "text": item} if known and isinstance(item, str) else item, number)
             if chunk is None:
                 continue
             name = chunk["id"]
@@ -239,7 +245,7 @@ class _Reading:
         if isinstance(item, str):
             return {"id": f"chunk_{number}", "text": item}
         if not isinstance(item, dict):
-            self._wrong(f"is {kind_of(item)}, must be text or an object", SHOWN, field)
+            self._wrong(f"is {kind_of(item)}, must be text or an object", field)
             return None
         paths = self._profile.chunk
         identifier, text, source = (
@@ -247,7 +253,7 @@ class _Reading:
         )
         source = item.get("source") if source is None else source
         if text is None and not isinstance(item.get("text"), str) and not isinstance(source, str):
-            self._wrong(f"has no text (it holds {_keys(item)})", SHOWN, field)
+            self._wrong(f"has no text (it holds {_keys(item)})", field)
             return None
         named = f"chunk_{number}" if identifier is None or isinstance(identifier, dict | list) else str(identifier)
         chunk: dict[str, Any] = {"id": named, "text": text_of(text) or ""}
@@ -257,8 +263,6 @@ class _Reading:
         kept = _rest(rest, set(chunk.values()))
         return chunk | ({"metadata": kept} if kept else {})
 
-    # labels and what else the row holds
-
     def _labels(self) -> dict[str, Any]:
         paths = self._profile.labels
         items = self._follow(self._row, paths.items, "labels") if paths else None
@@ -266,12 +270,12 @@ class _Reading:
             return {}
         claims = []
         for number, item in enumerate(items):
-            text, written, note = (
-                self._follow(item, getattr(paths, name), f"labels[{number}].{name}")
-                for name in ("text", "verdict", "note")
-            )
+            field = f"labels[{number}]"
+            text = self._follow(item, paths.text, f"{field}.text")
+            written = self._follow(item, paths.verdict, f"{field}.verdict")
+            note = self._follow(item, paths.note, f"{field}.note")
             if not isinstance(text, str):
-                self._wrong("has no text", SHOWN, f"labels[{number}]")
+                self._wrong("has no text", field)
                 continue
             claim: dict[str, Any] = {"text": text}
             if str(written) in paths.words:
@@ -285,31 +289,6 @@ class _Reading:
             claims.append(claim)
         return {"claims": claims} if claims else {}
 
-    def _fill_metadata(self, metadata: dict[str, Any], data: dict[str, Any], names: FieldMap) -> None:
-        if (reference := self._at("reference")) is not None:
-            metadata["reference_answer"] = text_of(reference) if isinstance(reference, str | list) else reference
-        for name, paths in self._profile.external.items():
-            if (value := self._follow(self._row, paths, f"external.{name}")) is not None:
-                metadata.setdefault("external", {})[name] = value
-        rest = _rest(self._row, _texts_in([data, metadata.get("reference_answer")]))
-        if not rest:
-            return
-        metadata["source_row"] = rest
-        if not self.problems:
-            drafted: FieldMap = {"answer": None} if self._profile.drafted else names
-            try:
-                refuse_unread({**rest, **data}, (key for key in rest if key not in FIELDS), drafted)
-            except InputError as error:
-                self.problems.append(error)
-
-
-def _with_texts(sources: list[dict[str, Any]], beside: list[Any]) -> list[Any]:
-    """Return the sources of a reply, those known by address only with the texts beside it, and what else is there."""
-    texts = {str(item.get("id", item.get("url"))): item for item in beside if isinstance(item, dict)}
-    found = [texts.pop(each["id"], each) if not each["text"] else each for each in sources]
-    taken = [id(each) for each in found]
-    return [*found, *(item for item in beside if id(item) not in taken)]
-
 
 def _items(evidence: Any) -> list[Any]:
     """Return the items of an evidence: a list, a list written as text, one text, or an object of id and text."""
@@ -320,14 +299,6 @@ def _items(evidence: Any) -> list[Any]:
         known = {"id", "text", "source", "title", "content", "page_content"} & set(read)
         return [read] if known else [{"id": key, "text": text} for key, text in read.items()]
     return [read]
-
-
-def _beside(values: Any, count: int) -> list[str | None]:
-    """Return the ids or sources that stand beside an evidence of plain texts, None for each that is empty."""
-    read = parsed(values)
-    if not isinstance(read, list) or len(read) != count:
-        return [None] * count
-    return [None if each in (None, "") else str(each) for each in read]
 
 
 def _texts_in(value: Any) -> set[str]:

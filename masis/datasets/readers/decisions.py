@@ -53,14 +53,10 @@ def _decisions(row: dict[str, Any], *, table: bool) -> Iterator[dict[str, Any]]:
         yield from _argilla(row)
     elif table:
         cells = {key: cell for key, cell in row.items() if cell not in ("", None)}
-        yield {key: parsed(cell) if key in _IN_A_CELL else _number(key, cell) for key, cell in cells.items()}
+        whole = {key: int(cells[key]) for key in ("iteration", "version") if cells.get(key, "").isdecimal()}
+        yield cells | {key: parsed(cells[key]) for key in _IN_A_CELL if key in cells} | whole
     else:
         yield row
-
-
-def _number(key: str, cell: Any) -> Any:
-    whole = key in ("iteration", "version") and isinstance(cell, str) and cell.isdecimal()
-    return int(cell) if whole else cell
 
 
 def _case_of(*places: Any) -> dict[str, Any]:
@@ -92,23 +88,10 @@ def _label_studio(data: dict[str, Any], annotation: dict[str, Any]) -> dict[str,
 
 
 def _argilla(row: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Each person's responses to the questions ``verdict``, ``reason``, ``corrected_answer``, and spans of the answer.
-
-    Argilla writes them by question (version 2) or by person (version 1).
-    """
+    """Each person's responses to the questions ``verdict``, ``reason`` and ``corrected_answer``, and spans."""
     by_person: dict[str, dict[str, Any]] = {}
-    given = row["responses"]
-    if isinstance(given, dict):  # a list of responses by question
-        for question, answers in given.items():
-            for answer in answers if isinstance(answers, list) else ():
-                if isinstance(answer, dict) and answer.get("status", "submitted") == "submitted":
-                    by_person.setdefault(str(answer.get("user_id") or ""), {})[question] = answer.get("value")
-    else:  # a list of responses by person
-        for answer in given if isinstance(given, list) else ():
-            if isinstance(answer, dict) and answer.get("status", "submitted") == "submitted":
-                values = answer.get("values")
-                read = {name: each.get("value") for name, each in values.items()} if isinstance(values, dict) else {}
-                by_person.setdefault(str(answer.get("user_id") or ""), {}).update(read)
+    for person, question, value in _submitted(row["responses"]):
+        by_person.setdefault(person, {})[question] = value
     for person, values in by_person.items():
         found: dict[str, Any] = _case_of(row.get("metadata"), row)
         labels: list[dict[str, Any]] = []
@@ -119,19 +102,28 @@ def _argilla(row: dict[str, Any]) -> Iterator[dict[str, Any]]:
                 _take_choice(found, question, value)
                 if field := _text_field(question):
                     found[field] = value
-        if labels:
-            found["labels"] = labels
-        yield found | ({"reviewer": f"Argilla user {person}"} if person else {})
+        who = {"reviewer": f"Argilla user {person}"} if person else {}
+        yield found | ({"labels": labels} if labels else {}) | who
+
+
+def _submitted(responses: Any) -> Iterator[tuple[str, str, Any]]:
+    """Yield person, question and value of each response; Argilla 2 writes them by question, Argilla 1 by person."""
+    by_question = responses if isinstance(responses, dict) else {"": responses}
+    for question, answers in by_question.items():
+        for answer in answers if isinstance(answers, list) else ():
+            if isinstance(answer, dict) and answer.get("status", "submitted") == "submitted":
+                values = {question: answer} if question else answer.get("values")
+                for name, each in values.items() if isinstance(values, dict) else ():
+                    yield str(answer.get("user_id") or ""), name, each.get("value") if isinstance(each, dict) else None
 
 
 def _span(given: Any, fields: dict[str, Any]) -> dict[str, Any] | None:
     """A span of the answer, the one field that has words at its place, by the label's offsets."""
     if not isinstance(given, dict) or not isinstance(given.get("start"), int) or not isinstance(given.get("end"), int):
         return None
-    start, end = given["start"], given["end"]
-    names = [name for name in ("answer", "response", "text") if isinstance(fields.get(name), str)]
-    text = fields[names[0]][start:end] if names else ""
-    return {"text": text, "start": start, "label": str(given.get("label"))} if text else None
+    texts = (fields[name] for name in ("answer", "response", "text") if isinstance(fields.get(name), str))
+    text = next(texts, "")[given["start"] : given["end"]]
+    return {"text": text, "start": given["start"], "label": str(given.get("label"))} if text else None
 
 
 def _take_choice(found: dict[str, Any], named: str, choice: str) -> None:

@@ -13,6 +13,7 @@ import zipfile
 from typing import Any
 from xml.parsers.expat import ExpatError
 
+from masis.datasets.readers.lines import not_utf8
 from masis.datasets.readers.plain_text import Found, read_plain
 from masis.errors import InputError, MissingExtra
 
@@ -23,6 +24,8 @@ _HEADING = re.compile(r"^#{1,6}[ \t]+(\S.*?)[ \t#]*$|^(\S.*)\n(?:=+|-{3,})[ \t]*
 _NOTE = re.compile(r"^\[\^([^\]\s]{1,100})\]:[ \t]*(.*(?:\n+(?:[ ]{2,}|\t).*)*)", re.MULTILINE)
 _DAMAGED = (KeyError, ValueError, OSError, AttributeError, IndexError, TypeError, zipfile.BadZipFile, ExpatError)
 """What mammoth raises on what is no Word document inside."""
+_NOTED = ("li", "p", "div", "aside", "dd", "td")
+"""Elements of HTML that hold a footnote."""
 _ADDRESS = re.compile(r"https?://[^\s<>)\]]{1,2000}")
 _SECTIONS = {
     "query": "question query prompt",
@@ -35,16 +38,13 @@ _SECTIONS = {
 def read_document(content: bytes, name: str) -> dict[str, Any]:
     """Return a document as a row in the workbench's own format, whose id is its name.
 
-    Raises:
-        InputError: It is no text, too long, or has no question, answer or sources.
-        MissingExtra: The package that reads HTML or Word is not installed.
-
+    Raises InputError where it is no text, too long, or has no question, answer or sources; MissingExtra where the
+    package that reads HTML or Word is not installed.
     """
     stem, _, suffix = name.rpartition(".")
     text = _markdown(content, suffix.lower())
     if len(text) > MOST_CHARACTERS:
-        cure = "Give one answer with its sources."
-        raise InputError(f"is longer than {MOST_CHARACTERS:,} characters", cure=cure)
+        raise InputError(f"is longer than {MOST_CHARACTERS:,} characters", cure="Give one answer with its sources.")
     row: dict[str, Any] = {"id": stem[:500]}
     if front := _FRONT_MATTER.match(text):
         pairs = (line.partition(":") for line in front[1].split("\n") if ":" in line)
@@ -105,7 +105,7 @@ def _markdown(content: bytes, suffix: str) -> str:
     try:
         text = content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError as error:
-        raise InputError("is not UTF-8", cure="Save it as UTF-8: iconv -f WINDOWS-1252 -t UTF-8 FILE > NEW.") from error
+        raise not_utf8(error) from error
     return text if suffix in ("md", "markdown") else _of_html(text)
 
 
@@ -139,11 +139,7 @@ def _of_html(html: str) -> str:
     for link in soup.select("a[href^='#']"):
         anchor = str(link["href"])[1:]
         target = soup.find(id=anchor) if anchor else None
-        if (
-            target is not None
-            and target.name in ("li", "p", "div", "aside", "dd", "td")
-            and link not in target.descendants
-        ):
+        if target is not None and target.name in _NOTED and link not in target.descendants:
             label = link.get_text().strip(" []()\n") or str(len(notes) + 1)
             label, _ = notes.setdefault(anchor, (re.sub(r"\s+", "-", label), target))
             (link.find_parent("sup") or link).replace_with(f"[^{label}]")

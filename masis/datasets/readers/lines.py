@@ -50,9 +50,7 @@ def open_lines(path: Path) -> BinaryIO:
 def read_raw_lines(stream: BinaryIO, *, max_bytes: int) -> Iterator[Line]:
     """Yield every line, blank ones included, with its line break but without a byte order mark.
 
-    Raises:
-        InputError: The first bytes show another format than text. The file's name is the caller's to add.
-
+    Raises InputError where the first bytes show another format than text; the file's name is the caller's to add.
     """
     end, number = 0, 0
     while raw := stream.readline(max_bytes + 1):
@@ -62,7 +60,8 @@ def read_raw_lines(stream: BinaryIO, *, max_bytes: int) -> Iterator[Line]:
             refuse_other_formats(raw)
             raw = raw.removeprefix(_BYTE_ORDER_MARK)
         if len(raw) > max_bytes and not raw.endswith(b"\n"):
-            end += _skip_line(stream)
+            while not raw.endswith(b"\n") and (raw := stream.readline(1 << 20)):
+                end += len(raw)
             yield Line(number, None, end)
         else:
             yield Line(number, raw, end)
@@ -77,17 +76,16 @@ def read_lines(stream: BinaryIO, *, max_bytes: int = MAX_LINE_BYTES) -> Iterator
             yield Line(number, content, end)
 
 
+def not_utf8(error: UnicodeDecodeError, line: int | None = None, *, of_line: bool = False) -> InputError:
+    """Return the error for bytes that are no UTF-8; where they are ``of_line``, one line, it names the byte."""
+    place = f": byte {error.start + 1} of the line is 0x{error.object[error.start]:02X}" if of_line else ""
+    return InputError(
+        f"is not UTF-8{place}", cure="Save it as UTF-8: iconv -f WINDOWS-1252 -t UTF-8 FILE > NEW.", line=line
+    )
+
+
 def refuse_other_formats(first: bytes) -> None:
     """Raises InputError where the first bytes are those of a known format other than text."""
     for magic, problem, cure in _OTHER_FORMATS:
         if first.startswith(magic):
             raise InputError(problem, cure=cure)
-
-
-def _skip_line(stream: BinaryIO) -> int:
-    skipped = 0
-    while rest := stream.readline(1 << 20):
-        skipped += len(rest)
-        if rest.endswith(b"\n"):
-            break
-    return skipped

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import count
 from typing import Any, Literal, NamedTuple
 
-from masis.datasets.readers.lines import refuse_other_formats
+from masis.datasets.readers.lines import not_utf8, refuse_other_formats
 from masis.datasets.readers.plain_text import NAME_SHOWN, Found, read_plain
 from masis.datasets.readers.strict_json import parse_object
 from masis.datasets.rows import Row, read_rows
@@ -56,18 +56,12 @@ def text_of(content: bytes, name: str) -> str:
     except InputError as error:
         raise error.at(file=name) from error
     if len(content) > MOST_BYTES:
-        raise InputError(
-            f"is larger than {MOST_BYTES // 10**6} MB",
-            cure="Give only what was retrieved for this one question.",
-            file=name,
-        )
+        cure = "Give only what was retrieved for this one question."
+        raise InputError(f"is larger than {MOST_BYTES // 10**6} MB", cure=cure, file=name)
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise InputError(
-            f"is not UTF-8 (byte 0x{content[error.start]:02X})", cure="Save the file as UTF-8.", file=name, line=line
-        ) from error
+        raise not_utf8(error, content.count(b"\n", 0, error.start) + 1).at(file=name) from error
 
 
 def written(chunks: Sequence[Evidence]) -> str:
@@ -92,23 +86,21 @@ def renamed(chunks: Sequence[Evidence], index: int, name: str) -> tuple[Evidence
     if not name:
         raise InputError("has no id", cure="Type one: answers cite it.", field=f"chunk {index + 1}")
     if any(chunk.id == name for place, chunk in enumerate(chunks) if place != index):
-        raise InputError(
-            f"would have the id {shortened(name, NAME_SHOWN)} of another chunk",
-            cure="Choose another.",
-            field=f"chunk {index + 1}",
-        )
+        problem = f"would have the id {shortened(name, NAME_SHOWN)} of another chunk"
+        raise InputError(problem, cure="Choose another.", field=f"chunk {index + 1}")
     return (*chunks[:index], chunks[index].model_copy(update={"id": name}), *chunks[index + 1 :])
 
 
 def read_pasted(text: str) -> Pasted:
     """Return the chunks of evidence a text holds. Never raises: what is wrong with it is in ``errors``."""
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
-    if not text.strip():
+    body = text.lstrip()
+    if not body:
         return Pasted((), None)
     if error := _unstorable(text):
         return Pasted((), None, (), (error,))
-    form, found = _read(text)
-    read = _with_ids(form, found)
+    form, found = _read(body)
+    read = _with_ids(form, found, text.count("\n", 0, len(text) - len(body)))
     if form == "blocks" and len(read.chunks) == 1 and read.chunks[0].text.count("\n") > 2:
         note = "All of it is one chunk. Leave a blank line between chunks to separate them."
         return read._replace(notes=(note, *read.notes))
@@ -116,13 +108,23 @@ def read_pasted(text: str) -> Pasted:
 
 
 def _read(text: str) -> tuple[Form, Iterator[Found | InputError]]:
-    first = text.lstrip()
-    if first.startswith("{") or re.match(r"\[\s{0,100}[{\"]", first):
+    if text.startswith("{") or re.match(r"\[\s{0,100}[{\"]", text):
         return "json", _json(text)
     form, found = read_plain(text)
-    if form != "labelled" and len(names := _names_of(text)) > 1 and "text" in map(_field, names):
-        return "csv", _csv(text)
-    return ("csv", _unknown_columns(text)) if form == "blocks" and _is_table(text) else (form, found)
+    header = text[:2001].partition("\n")[0]
+    if form == "labelled" or len(header) > 2000:
+        return form, found
+    delimiter = max(",;\t", key=header.count)
+    names = header.split(delimiter)
+    if len(names) > 1 and "text" in map(_field, names):
+        cure = "Fill in the text column, or remove the line."
+        return "csv", (each for row in _rows(text) for each in _of_fields(row.value, row.number, cure))
+    if form == "blocks" and len(names) > 1 and all(_COLUMN.fullmatch(name.strip('"')) for name in names):
+        rows = [row.value for row in _rows(text)]
+        whole = [row for row in rows if isinstance(row, dict) and len(row) == len(names)]
+        if rows and len(whole) == len(rows):  # a table by its form, whatever its columns are called
+            return "csv", iter([_unknown_columns(whole, delimiter)])
+    return form, found
 
 
 def _unstorable(text: str) -> InputError | None:
@@ -138,62 +140,37 @@ def _unstorable(text: str) -> InputError | None:
 # tables and JSON, read as files are
 
 
-def _names_of(text: str) -> list[str]:
-    """Return the names that the first line of a text has if it is a table; none where it is too long for that."""
-    header = text.lstrip()[:2001].partition("\n")[0]
-    return header.split(max(",;\t", key=header.count)) if len(header) <= 2000 else []
-
-
-def _is_table(text: str) -> bool:
-    """Return whether a text is a table by its form, whatever its columns are called."""
-    names = [name.strip('"') for name in _names_of(text)]
-    if len(names) < 2 or not all(map(_COLUMN.fullmatch, names)):
-        return False
-    rows = list(_rows(text))
-    return bool(rows) and all(isinstance(row.value, dict) and len(row.value) == len(names) for row in rows)
-
-
 def _rows(text: str, name: str = "pasted.csv") -> Iterator[Row]:
-    above = text[: len(text) - len(text.lstrip())].count("\n")
     try:
-        for row in read_rows(io.BytesIO(text.lstrip().encode()), name=name):
-            yield row._replace(number=row.number + above)
+        yield from read_rows(io.BytesIO(text.encode()), name=name)
     except InputError as error:
-        yield Row(above + (error.line or 1), 0, error)
+        yield Row(error.line or 1, 0, error)
 
 
-def _csv(text: str) -> Iterator[Found | InputError]:
-    for row in _rows(text):
-        yield from _of_fields(row.value, row.number, "Fill in the text column, or remove the line.")
-
-
-def _unknown_columns(text: str) -> Iterator[Found | InputError]:
-    """Refuse a table none of whose columns is known as the text, with the first line that would name it."""
-    rows = [row.value for row in _rows(text) if isinstance(row.value, dict)]
+def _unknown_columns(rows: list[dict[str, Any]], delimiter: str) -> InputError:
+    """Return the error for a table none of whose columns is known as the text, with the first line that names it."""
     names = list(rows[0])
     longest = max(names, key=lambda name: sum(len(row[name]) for row in rows))
-    header = text.lstrip().partition("\n")[0]
-    proposed = max(",;\t", key=header.count).join("text" if name == longest else name for name in names)
-    yield InputError(
+    proposed = delimiter.join("text" if name == longest else name for name in names)
+    return InputError(
         f"names the columns {', '.join(shortened(name, NAME_SHOWN) for name in names[:8])}; none is known as the text "
         "of a chunk",
         cure='Name the column with the text "text" (others: "id", "source"). '
         f"If it is {shortened(longest, NAME_SHOWN)}, the first line is: {proposed[:200]}",
-        line=text[: len(text) - len(text.lstrip())].count("\n") + 1,
+        line=1,
     )
 
 
 def _json(text: str) -> Iterator[Found | InputError]:
-    above = text[: len(text) - len(text.lstrip())].count("\n")
     try:  # wrapped, so that one reading has a list of texts and an object over several lines
         whole = parse_object(b'{"chunks":' + text.strip().encode() + b"}")["chunks"]
     except InputError as error:
-        if text.lstrip().startswith("["):
-            yield InputError(f"is no valid JSON list: it {error.problem}", cure=_CHUNK_SHAPE, line=above + 1)
+        if text.startswith("["):
+            yield InputError(f"is no valid JSON list: it {error.problem}", cure=_CHUNK_SHAPE, line=1)
             return
         rows: Iterable[tuple[int, Any]] = ((row.number, row.value) for row in _rows(text, "pasted.jsonl"))
     else:
-        rows = ((above + 1, value) for value in (whole if isinstance(whole, list) else [whole]))
+        rows = ((1, value) for value in (whole if isinstance(whole, list) else [whole]))
     for line, value in rows:
         yield from _of_fields({"text": value} if isinstance(value, str) else value, line, _CHUNK_SHAPE)
 
@@ -227,19 +204,17 @@ def _field(name: str) -> str:
     return next((field for field, names in _NAMES.items() if plain in names), "")
 
 
-# ids
-
-
-def _with_ids(form: Form, items: Iterable[Found | InputError]) -> Pasted:
-    """Give numbers to chunks without an id, and refuse an id that stands twice."""
+def _with_ids(form: Form, items: Iterable[Found | InputError], above: int) -> Pasted:
+    """Give numbers to chunks without an id, and refuse an id that stands twice; ``above`` lines stand before them."""
     found, errors, notes = list[Found](), list[InputError](), list[str]()
     for item in items:
+        line = above + (item.line or 1)
         if isinstance(item, InputError):
-            errors.append(item)
+            errors.append(item.at(line=line))
         elif (error := _unstorable(f"{item.id}{item.text}{item.source or ''}")) is not None:  # JSON can escape anything
-            errors.append(error.at(line=item.line))
+            errors.append(error.at(line=line))
         else:
-            found.append(item)
+            found.append(item._replace(line=line))
         if len(errors) == MOST_ERRORS:
             notes.append("Further lines were not read.")
             break

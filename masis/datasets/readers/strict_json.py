@@ -10,6 +10,7 @@ import math
 from collections import Counter
 from typing import Any, NamedTuple
 
+from masis.datasets.readers.lines import not_utf8
 from masis.errors import InputError
 from masis.schema import limits
 from masis.schema.explain import join, kind_of
@@ -24,6 +25,9 @@ class _Refused(NamedTuple):
 
     problem: str
     cure: str
+
+
+_TOO_LARGE = _Refused("is a number too large to store", "Write it as text, in quotes.")
 
 
 class _RepeatedKeys(dict[str, Any]):
@@ -42,10 +46,7 @@ def parse_object(content: bytes) -> dict[str, Any]:
     try:
         value = _DECODER.decode(content.decode("utf-8"))
     except UnicodeDecodeError as error:
-        raise InputError(
-            f"is not UTF-8: byte {error.start + 1} of the line is 0x{content[error.start]:02X}",
-            cure="Save the file as UTF-8, for example with: iconv -f WINDOWS-1252 -t UTF-8 FILE > NEW.",
-        ) from error
+        raise not_utf8(error, of_line=True) from error
     except json.JSONDecodeError as error:
         raise _malformed(error, content) from error
     except RecursionError as error:
@@ -123,16 +124,11 @@ def _constant(written: str) -> _Refused:
 
 
 def _finite(written: str) -> float | _Refused:
-    number = float(written)
-    if math.isfinite(number):
-        return number
-    return _Refused("is a number too large to store", "Write it as text, in quotes.")
+    return number if math.isfinite(number := float(written)) else _TOO_LARGE
 
 
 def _integer(written: str) -> int | _Refused:
-    if len(written) > 400:  # the interpreter refuses thousands of digits, and no float holds more than 309
-        return _Refused("is a number too large to store", "Write it as text, in quotes.")
-    return int(written)
+    return int(written) if len(written) <= 400 else _TOO_LARGE  # the interpreter refuses thousands of digits
 
 
 _DECODER = json.JSONDecoder(
@@ -145,14 +141,12 @@ _LONGEST_TOKEN = 450
 def _refuse_flaws(value: Any, path: str, depth: int) -> None:
     if isinstance(value, _Refused):
         raise InputError(value.problem, cure=value.cure, field=path or None)
+    if isinstance(value, _RepeatedKeys):
+        raise InputError("stands twice in one object", cure="Keep one of the two.", field=join(path, value.repeated))
     if isinstance(value, dict):
-        if isinstance(value, _RepeatedKeys):
-            raise InputError(
-                "stands twice in one object", cure="Keep one of the two.", field=join(path, value.repeated)
-            )
-        items: list[tuple[str, Any]] = [(join(path, key), item) for key, item in value.items() if _can_hide(item)]
+        items = [(join(path, key), item) for key, item in value.items() if isinstance(item, _MAY_HIDE)]
     elif isinstance(value, list):
-        items = [(f"{path}[{index}]", item) for index, item in enumerate(value) if _can_hide(item)]
+        items = [(f"{path}[{index}]", item) for index, item in enumerate(value) if isinstance(item, _MAY_HIDE)]
     else:
         return
     if items and depth > limits.LEVELS:
@@ -161,5 +155,4 @@ def _refuse_flaws(value: Any, path: str, depth: int) -> None:
         _refuse_flaws(item, at, depth + 1)
 
 
-def _can_hide(item: Any) -> bool:
-    return isinstance(item, dict | list | _Refused)
+_MAY_HIDE = (dict, list, _Refused)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
-from masis.datasets.writers.lines import csv_line, escape_formula
+from masis.datasets.writers.lines import csv_line
 from masis.schema.review import LogEntry, decided_about
 from masis.store import Store
 from masis.store.records import DecisionFilter
@@ -27,26 +26,18 @@ def write_log_csv(store: Store, out: BinaryIO, wanted: DecisionFilter | None = N
     A cell that a spreadsheet would take for a formula gets an apostrophe before it.
     """
     out.write(csv_line(COLUMNS))
-    written = 0
+    written, page = 0, 1
     with store.database.reading():
-        for entry in _entries(store, wanted or DecisionFilter()):
-            out.write(csv_line(_cells(entry)))
-            written += 1
+        while page:
+            query = (wanted or DecisionFilter()).model_copy(update={"newest_first": False, "page": page, "size": _PAGE})
+            rows = store.decisions.entries(query).rows
+            for entry in rows:
+                out.write(csv_line(_cells(entry)))
+            written, page = written + len(rows), page + 1 if len(rows) == _PAGE else 0
     return written
 
 
-def _entries(store: Store, wanted: DecisionFilter) -> Iterator[LogEntry]:
-    page = 1
-    while True:
-        query = wanted.model_copy(update={"newest_first": False, "page": page, "size": _PAGE})
-        rows = store.decisions.entries(query).rows
-        yield from rows
-        if len(rows) < _PAGE:
-            return
-        page += 1
-
-
-def _cells(entry: LogEntry) -> list[str]:
+def _cells(entry: LogEntry) -> list[Any]:
     decision = entry.decision
     fields = decision.model_dump(mode="json") if decision else {}
     for name in ("labels", "assignees", "tags", "rubric_scores"):
@@ -55,4 +46,4 @@ def _cells(entry: LogEntry) -> list[str]:
     fields |= {"seq": entry.seq, "id": entry.id, "at": entry.at, "digest": entry.digest}
     fields["decided_about"] = decided_about(decision) if decision else ""
     fields["redacted"] = "yes" if decision is None else ""
-    return [escape_formula("" if (value := fields.get(name)) is None else str(value)) for name in COLUMNS]
+    return [fields.get(name) for name in COLUMNS]

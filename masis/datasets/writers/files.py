@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import stat
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -48,9 +47,7 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
         unfinished.replace(target)
     except BaseException as error:
         unfinished.unlink(missing_ok=True)
-        if (
-            isinstance(error, OSError) and error.errno is not None and error.filename is None
-        ):  # as a full disk has it, which names no file
+        if isinstance(error, OSError) and error.errno is not None and error.filename is None:  # as of a full disk
             raise OSError(error.errno, error.strerror, str(path)) from error
         raise
 
@@ -82,9 +79,5 @@ def _replaceable(path: Path) -> bool:
     ``/dev/stdout`` may lead to a regular file: the shell has it open, so that another one in its place would be lost.
     """
     absolute = path.absolute()
-    if any(each in (absolute, *absolute.parents) for each in _STREAMS):
-        return False
-    try:
-        return stat.S_ISREG(path.stat().st_mode)
-    except FileNotFoundError:
-        return True
+    opened = any(each in (absolute, *absolute.parents) for each in _STREAMS)
+    return not opened and (path.is_file() or not path.exists())

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 from rispy import RisWriter  # type: ignore[import-untyped]
 
 from masis.datasets.readers.abstracts.decisions import OURS
-from masis.datasets.writers.lines import csv_line, escape_formula
+from masis.datasets.writers.lines import csv_line
 from masis.schema.screening import Abstract, Grade, Recommendation, Screening
 from masis.screening.grading.methodology import ITEM_STATE_NAMES, LABELS
 from masis.screening.grading.question import concepts_as_text, question_of
@@ -52,7 +52,7 @@ def write_screening_csv(screening: Screening, abstracts: Mapping[str, Abstract],
     out.write(csv_line(COLUMNS))
     for grade in screening.grades:
         row = _row(screening, grade, abstracts.get(grade.abstract_id), rounds.get(grade.abstract_id))
-        out.write(csv_line([escape_formula("" if row[name] is None else str(row[name])) for name in COLUMNS]))
+        out.write(csv_line([row[name] for name in COLUMNS]))
     return len(screening.grades)
 
 
@@ -65,7 +65,7 @@ def _row(screening: Screening, grade: Grade, abstract: Abstract | None, number: 
     return {
         **record.model_dump(include={"title", "year", "journal", "doi", "pmid", "url", "source"}),
         **grade.model_dump(include={"abstract_id", "recommendation", "study_type"}),
-        **{name: _number(getattr(grade, name)) for name in _SHARES},
+        **{name: None if (value := getattr(grade, name)) is None else f"{value:.4f}" for name in _SHARES},
         "question": screening.question,
         "screening": screening.id,
         "outcome": screening.outcome,
@@ -104,10 +104,6 @@ def _corrections(grade: Grade) -> Iterator[str]:
         yield f"{LABELS[item]}: {ITEM_STATE_NAMES[state]} ({grade.reasons[item].text})"
     if grade.direction is not None:
         yield f"direction: {DIRECTION[grade.direction].text} ({grade.reasons['direction'].text})"
-
-
-def _number(value: float | None) -> str | None:
-    return None if value is None else f"{value:.4f}"
 
 
 def write_screening_ris(

@@ -22,18 +22,13 @@ from pydantic import BaseModel, ValidationError
 
 from masis.audit.context import AuditContext
 from masis.audit.output_validation import PydanticValidator, Rescued
-from masis.errors import InvalidRevision, MissingExtra
+from masis.errors import InvalidRevision
+from masis.integrations import require
 from masis.llm.client.json_repair import RepairRefused, VerifiedRepair, verify_repair
 from masis.schema.audit import Revision
 
-try:
-    from baml_py import BamlRuntime
-except ModuleNotFoundError as missing:
-    if missing.name != "baml_py":
-        raise
-    raise MissingExtra(
-        "The output validator 'baml' needs a package that is not installed: pip install '.[baml]'"
-    ) from None
+require("The output validator 'baml' needs a package that is not installed", "baml", "baml_py")
+from baml_py import BamlRuntime
 
 NAME = "baml"
 LONGEST = 100_000
@@ -93,33 +88,39 @@ class BamlValidator:
         except ValidationError:
             found = rescued(revision.revised_answer, form)
             if found is None:
-                raise InvalidRevision(
-                    f"The revised answer is no {form.__name__}, and can't be mended into one.",
-                    raw=revision.revised_answer,
-                ) from None
+                why = f"The revised answer is no {form.__name__}, and can't be mended into one."
+                raise InvalidRevision(why, raw=revision.revised_answer) from None
             answer = form.model_validate(found.value).model_dump_json()
             note = f"{revision.changes_explanation} (Its form was mended: {', '.join(found.repairs)}.)".strip()
             return revision.model_copy(update={"revised_answer": answer, "changes_explanation": note})
         return revision
 
 
-def validator() -> BamlValidator:
-    """The validator that ``output_validator = "baml"`` names."""
-    return BamlValidator()
+validator = BamlValidator
+"""What ``output_validator = "baml"`` names."""
 
 
 def rescued(text: str, shape: type[BaseModel]) -> Rescued | None:
     """The one record of this shape in a text, where everything read stands there and nothing else; else None."""
-    start = _start(text, shape)
-    if start is None or not _bounded(text, start):
+    spelt = "|".join(re.escape(name).replace("_", r"[ _-]?") for name in shape.model_fields)
+    field = rf"(?:{spelt})[\"'`]?\s{{0,50}}:"
+    # Which of several records counts, and what an object around one says of it, is not for a guess.
+    begins = [each.start() for each in re.finditer(rf"\{{\s{{0,200}}[\"'`]?{field}", text, re.IGNORECASE)]
+    if len(begins) != 1:
         return None
-    for end in _ends(text, start):
+    start = begins[0]
+    if text.count("{", 0, start) > text.count("}", 0, start) or not _bounded(text, start):
+        return None
+    schema = shape.model_json_schema()
+    names = {name for each in (schema, *schema.get("$defs", {}).values()) for name in each.get("properties", {})}
+    for read in (each for end in _ends(text, start) for each in (text[start:end], _spaced(text[start:end]))):
         try:
-            verified = _as_written(text, start, end, shape)
-            _nothing_after(text, verified.end, shape)
+            verified = verify_repair(_parsed(read), text, start, names, _words(schema))
         except RepairRefused:
             continue
-        return _valid(verified, shape)
+        # Behind it no field may stand: the record would be a part of another, such as a quoted one.
+        if not re.search(rf"(?<!\w){field}", text[verified.end :], re.IGNORECASE):
+            return _valid(verified, shape)
     return None
 
 
@@ -142,25 +143,6 @@ def _parsed(text: str) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise RepairRefused("BAML reads no object")
     return found
-
-
-def _start(text: str, shape: type[BaseModel]) -> int | None:
-    """Where the record begins; None where none does, where more than one do, and where it stands in another object.
-
-    Which of several counts, and what an object around it says of it, is not for a guess.
-    """
-    found = re.finditer(rf"\{{\s{{0,200}}[\"'`]?{_any_of(shape)}", text, re.IGNORECASE)
-    first = next(found, None)
-    if first is None or next(found, None) is not None:
-        return None
-    before = text[: first.start()]
-    return first.start() if before.count("{") <= before.count("}") else None
-
-
-def _any_of(shape: type[BaseModel]) -> str:
-    """A pattern for the name of any field of the record, however it is spelt, with the colon after it."""
-    names = "|".join(re.escape(name).replace("_", r"[ _-]?") for name in shape.model_fields)
-    return rf"(?:{names})[\"'`]?\s{{0,50}}:"
 
 
 def _bounded(text: str, start: int) -> bool:
@@ -187,16 +169,6 @@ def _ends(text: str, start: int) -> Iterator[int]:
     yield len(text)
 
 
-def _as_written(text: str, start: int, end: int, shape: type[BaseModel]) -> VerifiedRepair:
-    """Return what BAML reads up to an end, as it is or spaced out, where the unchanged text confirms it."""
-    schema = shape.model_json_schema()
-    names = {name for each in (schema, *schema.get("$defs", {}).values()) for name in each.get("properties", {})}
-    try:
-        return verify_repair(_parsed(text[start:end]), text, start, names, _words(schema))
-    except RepairRefused:
-        return verify_repair(_parsed(_spaced(text[start:end])), text, start, names, _words(schema))
-
-
 def _words(schema: Any) -> set[str]:
     """Return the words of a schema's closed sets."""
     if isinstance(schema, list):
@@ -213,12 +185,6 @@ def _spaced(text: str) -> str:
     BAML takes a word to end at a comma only where a blank or a new line follows.
     """
     return _SIGNS.sub(lambda found: found[1] or (",\n" if found[0] == "," else f"\n{found[0]}"), text)
-
-
-def _nothing_after(text: str, end: int, shape: type[BaseModel]) -> None:
-    """No field of the record may stand behind it: the record would be a part of another, such as a quoted one."""
-    if re.search(rf"(?<!\w){_any_of(shape)}", text[end:], re.IGNORECASE):
-        raise RepairRefused("the record goes on behind its end")
 
 
 def _valid(verified: VerifiedRepair, shape: type[BaseModel]) -> Rescued | None:

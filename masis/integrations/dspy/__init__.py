@@ -10,10 +10,9 @@ named in settings and used in audits without it (``programs.py``, ``plugin.py``)
 from __future__ import annotations
 
 import importlib
-import importlib.util
 from typing import TYPE_CHECKING, Any
 
-from masis.errors import MissingExtra
+from masis.integrations import require
 from masis.integrations.dspy.contracts import (
     CriticAgentInput,
     CriticAgentOutput,
@@ -29,38 +28,16 @@ from masis.integrations.dspy.contracts import (
 if TYPE_CHECKING:
     from masis.integrations.dspy.agents import CONTEXT, CriticAgent, MultiAgentCriticLoop, RevisionAgent
 
-__all__ = [
-    "CONTEXT",
-    "CriticAgent",
-    "CriticAgentInput",
-    "CriticAgentOutput",
-    "CriticLoopInput",
-    "CriticLoopOutput",
-    "EvidenceChunk",
-    "Issue",
-    "IterationResult",
-    "MultiAgentCriticLoop",
-    "RevisionAgent",
-    "RevisionAgentInput",
-    "RevisionAgentOutput",
-]
+_OF_AGENTS = frozenset({"CONTEXT", "CriticAgent", "MultiAgentCriticLoop", "RevisionAgent"})
 
 
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
+    if name not in _OF_AGENTS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(part("agents"), name)
 
 
 def part(name: str) -> Any:
     """Return a module of this package that needs the library. Raises MissingExtra."""
-    try:
-        installed = importlib.util.find_spec("dspy") is not None
-    except ValueError:  # put out of reach in sys.modules
-        installed = False
-    if not installed:
-        raise MissingExtra(
-            "DSPy is needed and not installed: pip install '.[dspy]', into an environment of its own, since it brings "
-            "an older openai"
-        )
+    require("DSPy is needed, in an environment of its own since it brings an older openai", "dspy", "dspy")
     return importlib.import_module(f"{__name__}.{name}")

@@ -17,7 +17,7 @@ import dataclasses
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar, get_args
 
 import dspy
@@ -47,7 +47,6 @@ from masis.schema.audit import Critique, Issue, IssueType, JudgedBy, Revision
 from masis.schema.base import Unscored
 from masis.schema.calls import ReplyMode
 from masis.schema.case import Case, Evidence, evidence_of
-from masis.schema.run import Event
 from masis.settings import OFFLINE, Settings
 
 R = TypeVar("R", bound=BaseModel)
@@ -216,20 +215,10 @@ def _texts(parts: Any) -> str:
     return "\n\n".join(part.text for part in parts if getattr(part, "text", None))
 
 
+_SHARED: dict[str, Any] = {"original_query": str, "evidence_chunks": list[Evidence]}
 _INPUTS: dict[Role, dict[str, Any]] = {
-    "critic": {
-        "original_query": str,
-        "evidence_chunks": list[Evidence],
-        "answer": str,
-        "reasoning_steps": list[str],
-    },
-    "reviser": {
-        "original_query": str,
-        "evidence_chunks": list[Evidence],
-        "original_answer": str,
-        "issues": list[dict[str, Any]],
-        "critique": dict[str, Any],
-    },
+    "critic": {**_SHARED, "answer": str, "reasoning_steps": list[str]},
+    "reviser": {**_SHARED, "original_answer": str, "issues": list[dict[str, Any]], "critique": dict[str, Any]},
 }
 
 
@@ -285,6 +274,15 @@ class Agent(dspy.Module):
         model = registry.asker(self.model_string, self.role, control, self.settings)
         return language_model(model, self.version, temperature=self.temperature)
 
+    def in_run(self, control: RunControl | None = None) -> InRun:
+        """Return the agent as the critic or reviser of one run.
+
+        Without a control it has one of its own, and a model that can't be asked is a failure like others, of the call.
+        """
+        if control is not None:
+            return InRun(self, control, self.for_run(control))
+        return InRun(self, RunControl(RunBudget(call_s=self.settings.call_deadline_s)))
+
     def _own_lm(self) -> Any:
         return next((each.lm for each in self.predictors() if each.lm is not None), self.llm)
 
@@ -296,27 +294,54 @@ class Agent(dspy.Module):
         return AuditContext(query, answer, evidence, cited, (), (), found, number, tuple(steps or ()))
 
 
-class _Predicted:
-    """A role's model behind the predictor of its agent, which is called with the inputs of one answer.
+@dataclass(frozen=True)
+class InRun:
+    """An agent in its role within one run, whose model is asked through its predictor.
 
-    ``lm`` is the model of the run; without one the agent's own is asked, or the one of the context.
+    ``lm`` is the model of the run; without one the agent's own is asked, or the one of the context. ``inputs`` are what
+    the predictor is called with: the answer at hand.
     """
 
-    def __init__(self, agent: Agent, inputs: dict[str, Any], control: RunControl | None, lm: Any) -> None:
-        self._agent, self._inputs, self._lm = agent, inputs, lm
-        self.control = control or RunControl(RunBudget(call_s=agent.settings.call_deadline_s))
-        self.name = agent.judged_by.model
+    agent: Agent
+    control: RunControl
+    lm: Any = None
+    inputs: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def judged_by(self) -> JudgedBy:
+        """The agent's model and version."""
+        return self.agent.judged_by
+
+    @property
+    def name(self) -> str:
+        """The agent's model."""
+        return self.judged_by.model
+
+    def critique(self, context: AuditContext) -> CritiqueJudgement | Unscored:
+        """Return the model's judgement, as any critic of an audit does; a failure is a value."""
+        asker = self._asker(context, answer=context.answer, reasoning_steps=list(context.reasoning_steps))
+        return CompiledCritic(asker).critique(context)
+
+    def revise(self, context: AuditContext, critique: Critique, issues: Sequence[Issue]) -> Revision:
+        """Return a revision, as any reviser of an audit does. Raises ReviserFailed and its like."""
+        rows, view = briefing(context, critique, issues)
+        asker = self._asker(context, original_answer=context.answer, issues=rows, critique=view)
+        return CompiledReviser(asker).revise(context, critique, issues)
+
+    def _asker(self, context: AuditContext, **inputs: Any) -> InRun:
+        shared = {"original_query": context.query, "evidence_chunks": list(context.evidence)}
+        return dataclasses.replace(self, inputs={**shared, **inputs})
 
     def ask(self, prompt: Prompt, shape: type[R], *, max_tokens: int, temperature: float | None = None) -> R:
         """Return the reply as a record. The temperature is the language model's, which optimisers set.
 
         Raises ProviderFailed and BadReply.
         """
-        agent = self._agent
+        agent = self.agent
         (predictor,) = agent.predictors()
-        lm = predictor.lm or self._lm or agent.for_run(self.control) or dspy.settings.lm
+        lm = predictor.lm or self.lm or agent.for_run(self.control) or dspy.settings.lm
         with dspy.context(adapter=Fenced(agent.role, prompt, shape, max_tokens)):
-            found = predictor(**self._inputs, lm=ours(lm, self.control, agent.settings, agent.role))
+            found = predictor(**self.inputs, lm=ours(lm, self.control, agent.settings, agent.role))
         return shape.model_construct(**{name: getattr(found, name) for name in shape.model_fields})
 
 
@@ -342,7 +367,7 @@ class CriticAgent(Agent):
         Where no critique could be had, scores are None and ``unscored`` says why; nothing is raised for it.
         """
         context = self._cited(answer, original_query, evidence_chunks, iteration_number, reasoning_steps)
-        judged = self.judge(context)
+        judged = self.in_run().critique(context)
         own = issues.RaisedIssues((), ())
         if isinstance(judged, CritiqueJudgement):
             own = issues.raised(judged.objections, context.answer, context.issues)
@@ -350,18 +375,6 @@ class CriticAgent(Agent):
         verdict = ruled(judged, context.citation_audit, found, self.judged_by, own.notes)
         output = critique_of(verdict, found)
         return dspy.Prediction(**dict(output), objections=own.issues, found=found, verdict=verdict)
-
-    def judge(
-        self, context: AuditContext, control: RunControl | None = None, lm: Any = None
-    ) -> CritiqueJudgement | Unscored:
-        """Return the model's judgement, as any critic of an audit does; a failure is a value."""
-        inputs = {
-            "original_query": context.query,
-            "evidence_chunks": list(context.evidence),
-            "answer": context.answer,
-            "reasoning_steps": list(context.reasoning_steps),
-        }
-        return CompiledCritic(_Predicted(self, inputs, control, lm), version=self.version).critique(context)
 
 
 class RevisionAgent(Agent):
@@ -389,35 +402,14 @@ class RevisionAgent(Agent):
         """
         context = self._cited(original_answer, original_query, evidence_chunks, iteration_number, None)
         given = dict(critique)
-        verdict, found = given.get("verdict"), given.get("found") or ()
+        verdict, found = given.get("verdict"), tuple(given.get("found") or ())
         if verdict is None:
             found = tuple(_issue(each, number) for number, each in enumerate(given.get("issues") or (), 1))
             verdict = ruled(Unscored(reason="given"), context.citation_audit, found, self.judged_by)
             verdict = verdict.model_copy(update={"critique_reasoning": given.get("critique_reasoning") or ""})
-        made = self.revise(context, verdict, found)
+        made = self.in_run().revise(context, verdict, found)
         output = RevisionAgentOutput.model_validate(made, from_attributes=True)
         return dspy.Prediction(**dict(output), revision=made)
-
-    def revise(
-        self,
-        context: AuditContext,
-        critique: Critique,
-        found: Iterable[Issue],
-        control: RunControl | None = None,
-        lm: Any = None,
-    ) -> Revision:
-        """Return a revision, as any reviser of an audit does. Raises as ``forward`` does."""
-        found = tuple(found)
-        rows, view = briefing(context, critique, found)
-        inputs = {
-            "original_query": context.query,
-            "evidence_chunks": list(context.evidence),
-            "original_answer": context.answer,
-            "issues": rows,
-            "critique": view,
-        }
-        asker = _Predicted(self, inputs, control, lm)
-        return CompiledReviser(asker, version=self.version).revise(context, critique, found)
 
 
 def _issue(given: Any, number: int) -> Issue:
@@ -436,31 +428,6 @@ def _issue(given: Any, number: int) -> Issue:
         suggestion=each.get("suggestion", ""),
         quote=each.get("location", each.get("quote")),
     )
-
-
-@dataclass(frozen=True)
-class _InRun:
-    """An agent in its role within one run; ``lm`` is the model it asks there."""
-
-    agent: Any
-    lm: Any
-    control: RunControl
-
-    @property
-    def judged_by(self) -> JudgedBy:
-        """The agent's model and version."""
-        found: JudgedBy = self.agent.judged_by
-        return found
-
-    def critique(self, context: AuditContext) -> CritiqueJudgement | Unscored:
-        """Return what a critic says."""
-        found: CritiqueJudgement | Unscored = self.agent.judge(context, self.control, self.lm)
-        return found
-
-    def revise(self, context: AuditContext, critique: Critique, issues: Sequence[Issue]) -> Revision:
-        """Return what a reviser makes of it."""
-        found: Revision = self.agent.revise(context, critique, issues, self.control, self.lm)
-        return found
 
 
 class MultiAgentCriticLoop(dspy.Module):
@@ -495,7 +462,6 @@ class MultiAgentCriticLoop(dspy.Module):
         reasoning_steps: Iterable[str] | None = None,
         max_iterations: int | None = None,
         improvement_threshold: float | None = None,
-        on_event: Callable[[Event], None] | None = None,
         cancelled: Callable[[], bool] = lambda: False,
     ) -> Any:
         """The fields of ``CriticLoopOutput``, and ``run``, the whole audit behind them.
@@ -511,17 +477,9 @@ class MultiAgentCriticLoop(dspy.Module):
             evidence=evidence_of(evidence_chunks, "evidence_chunks"),
             reasoning_steps=tuple(reasoning_steps or ()),
         )
-        run = run_to_completion(
-            loop.audit(
-                case,
-                self._roles(settings),
-                settings,
-                run_id=loop.new_run_id(),
-                case_digest=case.digest(),
-                cancelled=cancelled,
-            ),
-            on_event,
-        )
+        roles, name, digest = self._roles(settings), loop.new_run_id(), case.digest()
+        work = loop.audit(case, roles, settings, run_id=name, case_digest=digest, cancelled=cancelled)
+        run = run_to_completion(work)
         return dspy.Prediction(**dict(CriticLoopOutput.model_validate(run, from_attributes=True)), run=run)
 
     async def aforward(self, *arguments: Any, **named: Any) -> Any:
@@ -547,8 +505,8 @@ class MultiAgentCriticLoop(dspy.Module):
         control, critic, reviser = roles.control, self.critic_agent, self.revision_agent
         return dataclasses.replace(
             roles,
-            critic=_InRun(critic, critic.for_run(control), control),
-            reviser=_InRun(reviser, reviser.for_run(control), control),
+            critic=critic.in_run(control),
+            reviser=reviser.in_run(control),
             models=roles.models | {"critic": critic.judged_by.model, "reviser": reviser.judged_by.model},
             prompts=roles.prompts | {"critic": critic.version, "reviser": reviser.version},
             waits=True,

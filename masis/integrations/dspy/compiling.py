@@ -14,8 +14,9 @@ import random
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from statistics import fmean
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 import dspy
 import numpy as np
@@ -30,56 +31,25 @@ from masis.integrations.dspy import labelled, metric, programs
 from masis.integrations.dspy.agents import CONTEXT, CriticAgent, RevisionAgent, Stopped, language_model
 from masis.integrations.dspy.labelled import Labelled, Parts
 from masis.integrations.dspy.plugin import plain
-from masis.integrations.dspy.programs import Role
+from masis.integrations.dspy.programs import Plan, Role
 from masis.llm import registry
 from masis.llm.roles.prompting import load
 from masis.schema.base import utc_now
 from masis.schema.calls import Usage
 from masis.settings import Settings
 
-Optimizer = Literal["bootstrap", "mipro", "gepa"]
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What is to be compiled, and how.
-
-    ``accept``: what a reply must be worth to become a demonstration. ``trials``: how many programs MIPROv2 tries, and
-    how many times GEPA may look at all answers. ``teacher``: the model whose replies are shown (bootstrap) or that
-    writes instructions (mipro, gepa); the same model where it is empty.
-    """
-
-    name: str
-    role: Role
-    optimizer: Optimizer
-    model: str
-    teacher: str = ""
-    demonstrations: int = 4
-    accept: float = 0.75
-    trials: int = 6
-    seed: int = 0
-    max_cost: float | None = None
-    source: str = ""
-    shuffled: bool = False
-
-
-class CompilingProgress(NamedTuple):
-    """How far the work is: what is done now, the calls and tokens so far, what they cost where that is known."""
-
-    doing: str
-    calls: int
-    tokens: int
-    cost_usd: float | None
-
 
 @dataclass
 class Session:
-    """One compilation: its model, what it spent, whether to go on."""
+    """One compilation: its model, what it spent, whether to go on.
+
+    ``watch`` is shown what is done now and what was spent so far, before each call.
+    """
 
     plan: Plan
     base: Settings
     stopping: Callable[[], bool] = lambda: False
-    watch: Callable[[CompilingProgress], None] = lambda seen: None
+    watch: Callable[[str, Usage], None] = lambda doing, spent: None
     doing: str = ""
     control: RunControl = field(default_factory=RunControl)
     _lock: threading.RLock = field(default_factory=threading.RLock)
@@ -111,8 +81,7 @@ class Session:
         """One call, if there may be one more; what is under way is counted at the mean cost of a call so far."""
         with self._lock:
             spent = self.usage
-            tokens = spent.prompt_tokens + spent.completion_tokens
-            self.watch(CompilingProgress(self.doing, spent.calls, tokens, spent.cost_usd))
+            self.watch(self.doing, spent)
             if self.stopping():
                 self.control.cancellation.cancel()
                 raise Stopped("a person asked to stop")
@@ -128,8 +97,6 @@ class Session:
 
 
 class _Silent(tqdm.tqdm):
-    """A bar that is not shown."""
-
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **(options | {"disable": True}))
 
@@ -167,7 +134,12 @@ def inputs_of(role: Role, case: Labelled) -> dict[str, Any]:
     shared = {"original_query": case.query, "evidence_chunks": list(case.evidence)}
     if role == "critic":
         return {**shared, "answer": case.answer, "reasoning_steps": list(case.reasoning_steps)}
-    critique = {"issues": labelled.reviser_issues(case), "critique_reasoning": ""}
+    found = [
+        {"severity": each.severity, "type": each.kind, "quote": each.words or None}
+        | dict.fromkeys(("description", "reason"), each.description)
+        for each in case.expected
+    ]
+    critique = {"issues": found, "critique_reasoning": ""}
     return {**shared, "original_answer": case.answer, "critique": critique}
 
 
@@ -187,7 +159,7 @@ def optimised(session: Session, student: Any, cases: Sequence[Labelled]) -> Any:
     shown = {
         "metric": score,
         "metric_threshold": plan.accept,
-        "max_bootstrapped_demos": plan.demonstrations,
+        "max_bootstrapped_demos": plan.most_demonstrations,
         "max_labeled_demos": 0,
         "max_errors": len(examples) + 1,
     }
@@ -245,19 +217,12 @@ def compiled(session: Session, parts: Parts) -> programs.Program:
     gains = [new - old for new, old in zip(after, before, strict=True)]
     gain, spent = _figure(gains, parts.held_out, plan.seed), session.usage
     return programs.Program(
-        name=plan.name,
+        **(plan.model_dump() | {"model": session.model_name}),
         version=1,
-        role=plan.role,
-        model=session.model_name,
-        optimizer=plan.optimizer,
-        settings={name: getattr(plan, name) for name in ("teacher", "demonstrations", "accept", "trials")},
         data=programs.MadeFrom(
-            source=plan.source,
             digest=labelled.digest((*parts.train, *parts.held_out)),
             train=len(parts.train),
             held_out=len(parts.held_out),
-            seed=plan.seed,
-            shuffled=plan.shuffled,
         ),
         metric=metric.NAME,
         before=_figure(before, parts.held_out, plan.seed),
@@ -281,25 +246,23 @@ def measured(session: Session, program: Any, cases: Sequence[Labelled]) -> list[
 
     Raises ProviderFailed where the model could not be asked: that says nothing about the program.
     """
+    role = session.plan.role
 
-    def worth(case: Labelled) -> Callable[[], float]:
-        return lambda: _worth(session.plan.role, program, case)
+    def worth(case: Labelled) -> float:
+        prediction = program(**inputs_of(role, case))
+        unscored = prediction.verdict.unscored if role == "critic" else None
+        if unscored is not None and unscored.code == ProviderFailed.code:
+            raise ProviderFailed(unscored.reason)
+        return graded(role, case, prediction).score
 
     found: list[float] = []
     for start in range(0, len(cases), session.concurrency):
-        for outcome in run_concurrently([worth(case) for case in cases[start : start + session.concurrency]]):
+        asked = [partial(worth, case) for case in cases[start : start + session.concurrency]]
+        for outcome in run_concurrently(asked):
             if isinstance(outcome, ProviderFailed):
                 raise outcome
             found.append(0.0 if isinstance(outcome, StepError) else outcome)
     return found
-
-
-def _worth(role: Role, program: Any, case: Labelled) -> float:
-    prediction = program(**inputs_of(role, case))
-    unscored = prediction.verdict.unscored if role == "critic" else None
-    if unscored is not None and unscored.code == ProviderFailed.code:
-        raise ProviderFailed(unscored.reason)
-    return graded(role, case, prediction).score
 
 
 def state_of(program: Any) -> dict[str, programs.Part]:

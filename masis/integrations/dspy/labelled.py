@@ -10,7 +10,8 @@ import hashlib
 import json
 import random
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from itertools import zip_longest
+from typing import NamedTuple
 
 from masis.api.audits import audit_citations
 from masis.bench.rows import groups
@@ -22,8 +23,13 @@ from masis.services.records import CaseFilter
 
 BY_CODE = frozenset({"fabricated_citation", "uncited", "redundant"})
 """What the citation audit finds by itself: a critic may say it too, and need not."""
-_CHANGED: dict[str, str] = {"partial": "unsupported", "unverifiable": "unsupported"}
-_FAULTY_CLAIMS = frozenset({"partial", "contradicted", "unsupported", "unverifiable"})
+_CLAIMS = {
+    "partial": "unsupported",
+    "contradicted": "contradiction",
+    "unsupported": "unsupported",
+    "unverifiable": "unsupported",
+}
+"""Kinds of faults by the verdict or label of a claim, and of a reference."""
 _REFERENCES = {
     "fabricated": "fabricated_citation",
     "misattributed": "misattributed",
@@ -57,8 +63,7 @@ class Labelled(NamedTuple):
     reasoning_steps: tuple[str, ...]
     expected: tuple[Expected, ...]
     right: tuple[str, ...] = ()
-    wrong: tuple[tuple[str, str | None], ...] = ()
-    """Each with what should stand there, where that is known."""
+    wrong: tuple[str, ...] = ()
 
     @property
     def clean(self) -> bool:
@@ -75,9 +80,7 @@ class Parts(NamedTuple):
 
 def from_cases(cases: Iterable[Case]) -> list[Labelled]:
     """The cases that have an answer and gold labels."""
-    return [
-        _of_gold(case, case.labels, case.answer) for case in cases if case.labels and (case.answer or "").strip()
-    ]  # fmt: skip
+    return [_of_gold(case, case.labels) for case in cases if case.labels and (case.answer or "").strip()]
 
 
 def from_decisions(workbench: Workbench) -> list[Labelled]:
@@ -117,7 +120,10 @@ def split(cases: Sequence[Labelled], held_out: float, seed: int) -> Parts:
             f"{len(cases)} labelled answers to {len(members)} questions can't be split",
             cure="Label more, or choose another --held-out.",
         )
-    return Parts(tuple(_in_turn(train)), tuple(kept))
+    # Flawed and clean answers by turns: an optimiser that takes the first that succeed sees both kinds.
+    faulty, clean = [case for case in train if not case.clean], [case for case in train if case.clean]
+    turns = (case for pair in zip_longest(faulty, clean) for case in pair if case is not None)
+    return Parts(tuple(turns), tuple(kept))
 
 
 def digest(cases: Iterable[Labelled]) -> str:
@@ -128,16 +134,8 @@ def digest(cases: Iterable[Labelled]) -> str:
     return hashlib.sha256(content.encode()).hexdigest()
 
 
-def _in_turn(cases: Sequence[Labelled]) -> Iterator[Labelled]:
-    """Flawed and clean answers by turns: an optimiser that takes the first that succeed sees both kinds."""
-    flawed, clean = [case for case in cases if not case.clean], [case for case in cases if case.clean]
-    for at in range(max(len(flawed), len(clean))):
-        yield from flawed[at : at + 1]
-        yield from clean[at : at + 1]
-
-
-def _of_gold(case: Case, labels: Labels, answer: str | None) -> Labelled:
-    answer = answer or ""
+def _of_gold(case: Case, labels: Labels) -> Labelled:
+    answer = case.answer or ""
     expected = [
         Expected(
             label.type,
@@ -153,79 +151,50 @@ def _of_gold(case: Case, labels: Labels, answer: str | None) -> Labelled:
         if citation.status == "redundant":
             words = citation.sentence or citation.text or ""
             expected.append(Expected("redundant", _span(answer, words), words, "not needed here", "low", False))
-    return Labelled(
-        id=case.id,
-        query=case.query,
-        answer=answer,
-        evidence=case.evidence,
-        reasoning_steps=case.reasoning_steps,
-        expected=tuple(expected),
-        right=tuple(claim.text for claim in labels.claims if claim.verdict == "supported"),
-        wrong=tuple((claim.text, claim.correct) for claim in labels.claims if claim.verdict in _FAULTY_CLAIMS),
-    )
+    right = [claim.text for claim in labels.claims if claim.verdict == "supported"]
+    wrong = [claim.text for claim in labels.claims if claim.verdict in _CLAIMS]
+    return _labelled(case, answer, expected, right, wrong)
 
 
 def _of_decision(workbench: Workbench, case: Case, decision: Decision) -> Iterator[Labelled]:
-    answer = _decided_on(workbench, case, decision)
-    if answer is None:
+    answer = case.answer
+    if decision.run_id is not None:
+        try:
+            run = workbench.runs.get(decision.run_id)
+        except StoreError:  # unfinished, or purged: nobody can tell what was judged
+            return
+        at = decision.iteration
+        answer = run.iterations[at - 1].answer if at and at <= len(run.iterations) else run.final_answer
+    if not answer:
         return
-    expected = list(_of_labels(decision, answer))
-    marked = [each.span for each in expected if each.span]
-    changed = list(_rewritten(answer, decision.corrected_answer, case)) if decision.corrected_answer else []
-    expected += [each for each in changed if not any(_meet(each.span, span) for span in marked)]
-    # where nobody said what is wrong, or it is of a kind that no critic is trained on, the answer teaches nothing
-    if not expected and (decision.verdict != "approve" or decision.reported):
-        return
-    right = [label.text for label in decision.labels if label.target == "claim" and label.label == "supported"]
-    yield Labelled(
-        id=case.id,
-        query=case.query,
-        answer=answer,
-        evidence=case.evidence,
-        reasoning_steps=case.reasoning_steps,
-        expected=tuple(expected),
-        right=tuple(right),
-        wrong=tuple((each.words, None) for each in expected if each.required and each.words),
-    )
-
-
-def _decided_on(workbench: Workbench, case: Case, decision: Decision) -> str | None:
-    """The answer that the person saw."""
-    if decision.run_id is None:
-        return case.answer
-    try:
-        run = workbench.runs.get(decision.run_id)
-    except StoreError:  # unfinished, or purged: nobody can tell what was judged
-        return None
-    at = decision.iteration
-    if at is not None and 1 <= at <= len(run.iterations):
-        return run.iterations[at - 1].answer
-    return run.final_answer or None
-
-
-def _of_labels(decision: Decision, answer: str) -> Iterator[Expected]:
+    expected = []
     for label in decision.labels:
         if label.start is None or label.end is None or answer[label.start : label.end] != label.text:
             continue
-        span = (label.start, label.end)
-        if label.target == "reference" and label.label in _REFERENCES:
-            kind = _REFERENCES[label.label]
-            yield Expected(kind, span, label.text, label.note, required=kind not in BY_CODE)
-        elif label.target != "reference" and label.label in _FAULTY_CLAIMS:
-            kind = _CHANGED.get(label.label, "contradiction" if label.label == "contradicted" else label.label)
-            yield Expected(kind, span, label.text, label.note)
+        kinds = _REFERENCES if label.target == "reference" else _CLAIMS
+        if kind := kinds.get(label.label):
+            span = (label.start, label.end)
+            expected.append(Expected(kind, span, label.text, label.note, required=kind not in BY_CODE))
+    marked = [each.span for each in expected if each.span]
+    if decision.corrected_answer:  # sentences that it no longer holds
+        there = " ".join(decision.corrected_answer.split())
+        for sentence in audit_citations(answer, case.evidence).sentences:
+            start, end = sentence.start, sentence.end
+            named = any(start < other_end and other_start < end for other_start, other_end in marked)
+            if not named and " ".join(sentence.text.split()) not in there:
+                expected.append(Expected("changed", (start, end), sentence.text, "a reviewer changed this"))
+    # where nobody said what is wrong, or it is of a kind that no critic is trained on, the answer teaches nothing
+    if expected or (decision.verdict == "approve" and not decision.reported):
+        right = [label.text for label in decision.labels if label.target == "claim" and label.label == "supported"]
+        wrong = [each.words for each in expected if each.required and each.words]
+        yield _labelled(case, answer, expected, right, wrong)
 
 
-def _rewritten(answer: str, corrected: str, case: Case) -> Iterator[Expected]:
-    """The sentences of the answer that the corrected one no longer holds."""
-    there = " ".join(corrected.split())
-    for sentence in audit_citations(answer, case.evidence).sentences:
-        if " ".join(sentence.text.split()) not in there:
-            yield Expected("changed", (sentence.start, sentence.end), sentence.text, "a reviewer changed this")
-
-
-def _meet(one: tuple[int, int] | None, other: tuple[int, int]) -> bool:
-    return one is not None and one[0] < other[1] and other[0] < one[1]
+def _labelled(
+    case: Case, answer: str, expected: Iterable[Expected], right: Iterable[str], wrong: Iterable[str]
+) -> Labelled:
+    steps = case.reasoning_steps
+    return Labelled(case.id, case.query, answer, case.evidence, steps, tuple(expected), tuple(right), tuple(wrong))
 
 
 def _span(answer: str, text: str | None) -> tuple[int, int] | None:
@@ -239,35 +208,11 @@ def shuffled(cases: Sequence[Labelled], seed: int) -> list[Labelled]:
     while len(order) > 1 and any(at == place for place, at in enumerate(order)):
         random.Random(seed).shuffle(order)
         seed += 1
-    return [
-        case._replace(
-            expected=tuple(_moved(each, case.answer) for each in cases[at].expected),
-            right=cases[at].right,
-            wrong=cases[at].wrong,
-        )
-        for case, at in zip(cases, order, strict=True)
-    ]
-
-
-def _moved(each: Expected, answer: str) -> Expected:
-    if each.span is None or each.span[1] <= len(answer):
-        return each
-    length = min(each.span[1] - each.span[0], len(answer))
-    return each._replace(span=(len(answer) - length, len(answer)))
-
-
-def reviser_issues(case: Labelled) -> list[dict[str, Any]]:
-    """Return the issues of an answer as a reviser gets them."""
-    return [
-        {
-            "id": f"i{number}",
-            "severity": each.severity,
-            "type": each.kind,
-            "description": each.description,
-            "reason": each.description,
-            "suggestion": "",
-            "quote": each.words or None,
-            "evidence_ids": [],
-        }
-        for number, each in enumerate(case.expected, 1)
-    ]
+    mixed = []
+    for case, other in zip(cases, (cases[at] for at in order), strict=True):
+        expected, end = list(other.expected), len(case.answer)
+        for number, each in enumerate(expected):
+            if each.span is not None and each.span[1] > end:  # the last words of a shorter answer
+                expected[number] = each._replace(span=(max(0, end - each.span[1] + each.span[0]), end))
+        mixed.append(case._replace(expected=tuple(expected), right=other.right, wrong=other.wrong))
+    return mixed

@@ -27,7 +27,9 @@ OTHER_KIND = 0.5
 LOOSEST = 4
 """How many times as long as what is at fault an issue's quote may be; a few words are always allowed."""
 SHORTEST = 60
-_FAMILY = {
+_FAMILY: dict[str, tuple[str, ...]] = {
+    **{kind: (family,) for kind, family in CRITIC_LOOP_TYPE.items()},
+    **{family: (family,) for family in CRITIC_LOOP_TYPE.values()},
     "source_conflict": ("factual", "missing_info"),
     "overgeneral": ("factual", "missing_info"),
     "fabricated_citation": ("factual",),
@@ -67,14 +69,14 @@ def of_revision(case: Labelled, revised: str | None) -> Graded:
     if not revised:
         return Graded(0.0, "There was no revision.")
     kept = [text for text in case.right if located(text, revised) is not None]
-    gone = [text for text, _ in case.wrong if located(text, revised) is None]
+    gone = [text for text in case.wrong if located(text, revised) is None]
     shares = [len(part) / len(whole) for part, whole in ((kept, case.right), (gone, case.wrong)) if whole]
     score = len(shares) / sum(1 / share for share in shares) if shares and all(shares) else 0.0
     invented = audit_citations(revised, case.evidence).invalid_citations
     said = [
         f"Kept {len(kept)} of {len(case.right)} right statements, and {len(gone)} of {len(case.wrong)} faults went."
     ]
-    said += [f"Still there: “{text}”" for text, _ in case.wrong if text not in gone][:5]
+    said += [f"Still there: “{text}”" for text in case.wrong if text not in gone][:5]
     said += [f"Lost though right: “{text}”" for text in case.right if text not in kept][:5]
     if invented:
         said.append(f"Cites what is not there: {', '.join(invented[:5])}")
@@ -97,7 +99,8 @@ def _paired(expected: Sequence[Expected], issues: Sequence[Issue]) -> list[tuple
 
 
 def _credit(expected: Expected, issue: Issue) -> float:
-    same = expected.kind == _ANY_KIND or CRITIC_LOOP_TYPE[issue.type] in _families(expected.kind)
+    families = _FAMILY.get(expected.kind, ())
+    same = expected.kind == _ANY_KIND or CRITIC_LOOP_TYPE[issue.type] in families
     if expected.span is None:
         return float(same)
     if issue.start is None or issue.end is None:
@@ -107,13 +110,6 @@ def _credit(expected: Expected, issue: Issue) -> float:
     if shared <= 0 or 2 * shared < min(length, end - start) or length > max(LOOSEST * (end - start), SHORTEST):
         return 0.0
     return 1.0 if same else OTHER_KIND
-
-
-def _families(kind: str) -> tuple[str, ...]:
-    if kind in _FAMILY:
-        return _FAMILY[kind]
-    known: dict[str, str] = {str(name): family for name, family in CRITIC_LOOP_TYPE.items()}
-    return (known.get(kind, kind),)
 
 
 def _in_words(case: Labelled, issues: Sequence[Issue], pairs: Sequence[tuple[int, int, float]]) -> str:

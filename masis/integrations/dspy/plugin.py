@@ -16,7 +16,6 @@ from typing import Any, TypeVar
 from pydantic import BaseModel
 from pydantic_core import to_json
 
-from masis.audit.run_control import RunControl
 from masis.errors import InputError, SettingsError
 from masis.integrations.dspy import programs
 from masis.integrations.dspy.programs import Program, Role
@@ -100,16 +99,9 @@ class ProgramAsker:
         self._model, self._program = model, program
         (self._part,) = program.state.values()
         self._examples = examples_of(program.role, self._part.demos)
-
-    @property
-    def name(self) -> str:
-        """``dspy:careful@2``."""
-        return self._program.string
-
-    @property
-    def control(self) -> RunControl:
-        """The run's limits."""
-        return self._model.control
+        self.control = model.control
+        self.name = program.string
+        self.judged_by = JudgedBy(model=program.string, version=program.recorded)
 
     def ask(self, prompt: Prompt, shape: type[R], *, max_tokens: int, temperature: float | None = None) -> R:
         """Return the reply as a record. Raises as ``Model.ask``."""
@@ -118,29 +110,23 @@ class ProgramAsker:
         return self._model.ask(changed, shape, max_tokens=max_tokens, temperature=temperature)
 
 
-class _Versioned:
-    """Names the program's version in place of the prompt file's."""
+class _ByAsker:
+    """Names whoever is asked in place of the model and the prompt file."""
 
     asker: Any
-    version: str
 
     @property
     def judged_by(self) -> JudgedBy:
-        return JudgedBy(model=self.asker.name, version=self.version)
+        found: JudgedBy = self.asker.judged_by
+        return found
 
 
-@dataclass(frozen=True)
-class CompiledCritic(_Versioned, ModelCritic):
+class CompiledCritic(_ByAsker, ModelCritic):
     """The critic with a program."""
 
-    version: str = ""
 
-
-@dataclass(frozen=True)
-class CompiledReviser(_Versioned, ModelReviser):
+class CompiledReviser(_ByAsker, ModelReviser):
     """The reviser with a program."""
-
-    version: str = ""
 
 
 class Compiled(Program):
@@ -158,9 +144,9 @@ class Compiled(Program):
         """Return the critic or reviser, asking this model. Raises InputError for demonstrations that show no case."""
         asker = ProgramAsker(model, self)
         if self.role == "reviser":
-            return CompiledReviser(asker, version=self.recorded)
+            return CompiledReviser(asker)
         heat = settings.sample_temperature if settings.judge_samples > 1 else 0.0
-        return CompiledCritic(asker, heat, version=self.recorded)
+        return CompiledCritic(asker, heat)
 
 
 @dataclass(frozen=True)

@@ -42,14 +42,11 @@ class Measured(Record):
 
 
 class MadeFrom(Record):
-    """What a program was compiled on: where it came from, what it digests to, how it was split."""
+    """The answers that a program was compiled and measured on: what they digest to, and how many there were."""
 
-    source: str
     digest: str
     train: int
     held_out: int
-    seed: int
-    shuffled: bool = False
 
 
 class Part(Record):
@@ -59,8 +56,30 @@ class Part(Record):
     demos: tuple[dict[str, Any], ...] = ()
 
 
-class Program(Record):
-    """One version of a compiled program.
+class Plan(Record):
+    """What is to be compiled, and how.
+
+    ``accept``: what a reply must be worth to become a demonstration. ``trials``: how many programs MIPROv2 tries, and
+    how many times GEPA may look at all answers. ``teacher``: the model whose replies are shown (bootstrap) or that
+    writes instructions (mipro, gepa); the same model where it is empty. ``source``: where the answers come from.
+    """
+
+    name: str
+    role: Role
+    optimizer: Literal["bootstrap", "mipro", "gepa"]
+    model: str
+    teacher: str = ""
+    most_demonstrations: int = 4
+    accept: float = 0.75
+    trials: int = 6
+    seed: int = 0
+    max_cost: float | None = None
+    source: str = ""
+    shuffled: bool = False
+
+
+class Program(Plan):
+    """One version of a compiled program, and the plan that it was made by.
 
     ``state`` holds instructions and demonstrations by predictor; ``digest`` is SHA-256 over it. ``gain`` is what
     compiling added on the same held-out answers, with its interval; ``improved`` says whether the whole interval lies
@@ -68,12 +87,7 @@ class Program(Record):
     """
 
     format: Literal[1] = 1
-    name: str
     version: int = Field(ge=1)
-    role: Role
-    model: str
-    optimizer: str
-    settings: dict[str, Any]
     data: MadeFrom
     metric: str
     before: Measured
@@ -103,8 +117,7 @@ class Program(Record):
     @property
     def characters(self) -> int:
         """How long the instructions and demonstrations are that go with every question."""
-        parts = (part.model_dump_json() for part in self.state.values())
-        return sum(map(len, parts))
+        return sum(len(part.model_dump_json()) for part in self.state.values())
 
     @property
     def demonstrations(self) -> int:
@@ -135,17 +148,13 @@ def checked_name(name: str) -> str:
 
 def versions(at: Path, name: str) -> list[int]:
     """The versions there are of a program, in order."""
-    if not (at / checked_name(name)).is_dir():
-        return []
-    found = (_VERSION.fullmatch(file.name) for file in (at / name).iterdir())
+    found = (_VERSION.fullmatch(file.name) for file in (at / checked_name(name)).glob("v*.json"))
     return sorted(int(match[1]) for match in found if match)
 
 
 def names(at: Path) -> list[str]:
     """The programs there are, by name."""
-    if not at.is_dir():
-        return []
-    return sorted(each.name for each in at.iterdir() if _NAME.fullmatch(each.name) and versions(at, each.name))
+    return sorted({file.parent.name for file in at.glob("*/v*.json") if _NAME.fullmatch(file.parent.name)})
 
 
 def saved(at: Path, made: Program) -> tuple[Program, Path]:
@@ -157,10 +166,9 @@ def saved(at: Path, made: Program) -> tuple[Program, Path]:
     home.mkdir(parents=True, exist_ok=True)
     while True:
         number = max(versions(at, made.name), default=0) + 1
-        numbered = made.model_copy(update={"version": number})
-        file = home / f"v{number}.json"
+        numbered, file = made.model_copy(update={"version": number}), home / f"v{number}.json"
         beside = home / f".v{number}.{uuid.uuid4().hex}.tmp"
-        beside.write_text(json.dumps(numbered.model_dump(mode="json"), ensure_ascii=False, indent=1), encoding="utf-8")
+        beside.write_text(numbered.model_dump_json(indent=1), encoding="utf-8")
         try:
             os.link(beside, file)  # fails where the file is there, and never shows half of one
         except FileExistsError:
@@ -179,14 +187,12 @@ def named(at: Path, written: str) -> Program:
     there = versions(at, name)
     if not there:
         near = difflib.get_close_matches(name, names(at), n=1)
-        hint = (
-            f"Did you mean {PREFIX}:{near[0]}?" if near else "masis optimize makes one; --list shows those there are."
-        )
+        hint = f"Did you mean {PREFIX}:{near[0]}?" if near else "masis optimize makes one; --list shows all there are."
         raise SettingsError(f"{PREFIX}:{written}: there is no program {name!r} in {at}. {hint}")
-    if at_sign and (not number.isdecimal() or int(number) not in there):
-        known = ", ".join(str(each) for each in there)
+    if at_sign and number not in map(str, there):
+        known = ", ".join(map(str, there))
         raise SettingsError(f"{PREFIX}:{written}: {name!r} has no version {number!r}. There are: {known}.")
-    return read(at / name / f"v{int(number) if at_sign else there[-1]}.json")
+    return read(at / name / f"v{number if at_sign else there[-1]}.json")
 
 
 def read(file: Path) -> Program:
@@ -197,33 +203,27 @@ def read(file: Path) -> Program:
         found = Program.model_validate_json(file.read_bytes())
     except ValidationError as error:
         where = ".".join(str(part) for part in error.errors()[0]["loc"])
-        raise InputError(
-            f"is no program of this version ({where}: {error.errors()[0]['msg']})",
-            cure="Compile it again.",
-            file=str(file),
-        ) from error
+        problem = f"is no program of this version ({where}: {error.errors()[0]['msg']})"
+        raise InputError(problem, cure="Compile it again.", file=str(file)) from error
     if digest(found.state) != found.digest:
-        raise InputError(
-            "was altered after it was compiled: it does not digest to what it says",
-            cure="Compile it again, so that what a run records is what it asked.",
-            file=str(file),
-        )
+        problem = "was altered after it was compiled: it does not digest to what it says"
+        cure = "Compile it again, so that what a run records is what it asked."
+        raise InputError(problem, cure=cure, file=str(file))
     return found
 
 
 def listed(at: Path) -> list[Program | InputError]:
     """Every version of every program, and an error for each file that can't be read."""
     found: list[Program | InputError] = []
-    for name in names(at):
-        for number in versions(at, name):
-            try:
-                found.append(read(at / name / f"v{number}.json"))
-            except InputError as error:
-                found.append(error)
+    for file in (at / name / f"v{number}.json" for name in names(at) for number in versions(at, name)):
+        try:
+            found.append(read(file))
+        except InputError as error:
+            found.append(error)
     return found
 
 
 def with_texts_from_before(at: Path, moment: str) -> list[Program]:
     """The programs made before a moment that may hold texts of people's cases: all but those of the demo's."""
     there = (each for each in listed(at) if isinstance(each, Program))
-    return [each for each in there if each.made_at < moment and each.data.source != "demo"]
+    return [each for each in there if each.made_at < moment and each.source != "demo"]

@@ -15,34 +15,11 @@ nothing between two calls, run in sync and in async graphs, and write nothing th
 
 from __future__ import annotations
 
-from masis.errors import MissingExtra
+from masis.integrations import require
 
-try:
-    import langgraph  # noqa: F401 (whether it is here)
-except ImportError as error:
-    raise MissingExtra(
-        "The nodes for LangGraph need the package langgraph. Install it: pip install '.[langgraph]'"
-    ) from error
+require("The nodes for LangGraph need a package that is not installed", "langgraph", "langgraph")
 
 from masis.integrations.langgraph.evidence import EvidenceState, evidence_critic_node, evidence_graph
 from masis.integrations.langgraph.nodes import critic_node, evaluator_node, synthesizer_node
 from masis.integrations.langgraph.person import aresume, keep_node, person_node, resume, waiting
 from masis.integrations.langgraph.state import EvidenceList, MasisState, Metrics, Trace
-
-__all__ = [
-    "EvidenceList",
-    "EvidenceState",
-    "MasisState",
-    "Metrics",
-    "Trace",
-    "aresume",
-    "critic_node",
-    "evaluator_node",
-    "evidence_critic_node",
-    "evidence_graph",
-    "keep_node",
-    "person_node",
-    "resume",
-    "synthesizer_node",
-    "waiting",
-]

@@ -5,20 +5,28 @@ graph.add_node("evidence", evidence_graph([retriever], settings))       # writes
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import operator
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, TypeAlias, TypedDict
 
 from langchain_core.runnables import Runnable
 
 from masis.audit.run_control import RunControl
 from masis.errors import InputError, RetrievalFailed
-from masis.integrations.langgraph.reading import abstracts_by_id, state_entry, text_of
-from masis.integrations.langgraph.state import EvidenceList, Metrics, Trace, node
+from masis.integrations.langgraph.state import (
+    EvidenceList,
+    Json,
+    Metrics,
+    Trace,
+    abstracts_by_id,
+    node,
+    state_entry,
+    text_of,
+)
 from masis.observers.observation import ScreeningStart, run_to_completion
 from masis.schema.base import utc_now
 from masis.schema.screening import Abstract, Grade, Ruling
 from masis.screening.critic import evaluate, grader_for
-from masis.screening.grading.grader import Grader
 from masis.screening.handover import evidence_from_kept
 from masis.screening.rounds import queries, ruling
 from masis.screening.rounds.round_loop import new_screening_id, screen
@@ -32,27 +40,21 @@ Source: TypeAlias = Any
 """Something with ``search`` (ours) or ``invoke`` (LangChain's), or a function of a query that gives documents."""
 
 
-def retriever_of(source: Source) -> Retriever:
-    """Return the source as a retriever of ours. Raises InputError for what can't be asked."""
-    if hasattr(source, "search"):
-        ours: Retriever = source
-        return ours
-    ask = getattr(source, "invoke", source)
-    if not callable(ask):
-        raise InputError(
-            f"{type(source).__name__} can't be asked",
-            cure="Give a retriever with search or invoke, or a function of a query.",
-            field="retrievers",
-        )
-    name = getattr(source, "name", None) or getattr(source, "__name__", None) or type(source).__name__
-    return _Asked(ask, str(name))
-
-
 class _Asked:
-    """Takes what is given for a query as its whole list, and reads on in it."""
+    """A source of others as a retriever of ours: takes what is given for a query as its whole list, reads on in it.
 
-    def __init__(self, ask: Callable[[str], Iterable[Any]], name: str) -> None:
-        self._ask, self.name = ask, name
+    Raises InputError for what can't be asked.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self._ask: Any = getattr(source, "invoke", source)
+        if not callable(self._ask):
+            raise InputError(
+                f"{type(source).__name__} can't be asked",
+                cure="Give a retriever with search or invoke, or a function of a query.",
+                field="retrievers",
+            )
+        self.name = str(getattr(source, "name", None) or getattr(source, "__name__", None) or type(source).__name__)
 
     def search(self, query: str, limit: int, offset: int = 0) -> tuple[Abstract, ...]:
         """Return at most ``limit`` of what is given, from ``offset`` on. Raises RetrievalFailed where that fails."""
@@ -63,17 +65,9 @@ class _Asked:
         return tuple(map(Abstract.model_validate, list(found.values())[offset : offset + limit]))
 
 
-Json = dict[str, Any]
-
-
 def with_abstracts(before: Json | None, new: Any) -> Json:
     """Return abstracts by id, with those of an update: a mapping by id, or a list of records or documents."""
     return {**(before or {}), **abstracts_by_id(new or {})}
-
-
-def by_id(before: Json | None, new: Json | None) -> Json:
-    """Return records by id, the newer in place of the older."""
-    return {**(before or {}), **(new or {})}
 
 
 class EvidenceState(TypedDict, total=False):
@@ -91,17 +85,14 @@ class EvidenceState(TypedDict, total=False):
     trace: Trace
     abstracts: Annotated[Json, with_abstracts]
     retrieved: list[str]
-    grades: Annotated[Json, by_id]
+    grades: Annotated[Json, operator.or_]
     missing: list[str]
     rounds: int
     kept: list[str]
     discarded: list[str]
 
 
-Graders: TypeAlias = Callable[[Settings, RunControl], Grader]
-
-
-def evidence_critic_node(settings: Settings | None = None, graders: Graders = grader_for) -> Runnable[Any, Any]:
+def evidence_critic_node(settings: Settings | None = None) -> Runnable[Any, Any]:
     """Return a node that grades what was retrieved and decides: sufficient, or retrieve more.
 
     It reads ``abstracts``, and ``retrieved`` (where that is missing, all of them vote), grades what has no grade yet,
@@ -110,7 +101,7 @@ def evidence_critic_node(settings: Settings | None = None, graders: Graders = gr
     the graph, for a grader that can't be asked.
     """
     settings = settings or Settings()
-    graders(settings, RunControl())  # says now what is wrong with it
+    grader_for(settings, RunControl())  # says now what is wrong with it
     thresholds = ruling.thresholds_of(settings)
 
     def decide(state: Any, thread: str | None, control: RunControl) -> Json:
@@ -120,7 +111,7 @@ def evidence_critic_node(settings: Settings | None = None, graders: Graders = gr
         graded = {key: Grade.model_validate(each) for key, each in state_entry(state, "grades", {}).items()}
         to_grade = [abstracts[each] for each in state_entry(state, "retrieved", list(abstracts)) if each in abstracts]
         grades, decided = evaluate(
-            question, to_grade, number, grader=graders(settings, control), thresholds=thresholds, previous=graded
+            question, to_grade, number, grader=grader_for(settings, control), thresholds=thresholds, previous=graded
         )
         graded |= {grade.abstract_id: grade for grade in grades}
         missing: dict[str, None] = {}
@@ -146,9 +137,7 @@ def evidence_critic_node(settings: Settings | None = None, graders: Graders = gr
     return node("evidence_critic", decide, settings)
 
 
-def evidence_graph(
-    retrievers: Sequence[Source], settings: Settings | None = None, graders: Graders = grader_for
-) -> Runnable[Any, Any]:
+def evidence_graph(retrievers: Sequence[Source], settings: Settings | None = None) -> Runnable[Any, Any]:
     """Return a node that retrieves until the evidence suffices, or the limit of rounds is reached: a screening.
 
     ``retrievers`` are ours, LangChain's, or functions of a query that give records or documents. It reads
@@ -157,8 +146,8 @@ def evidence_graph(
     reported in ``metrics["warnings"]``.
     """
     settings = settings or Settings()
-    graders(settings, RunControl())
-    sources = [retriever_of(each) for each in retrievers]
+    grader_for(settings, RunControl())
+    sources: list[Retriever] = [each if hasattr(each, "search") else _Asked(each) for each in retrievers]
 
     def search(state: Any, thread: str | None, control: RunControl) -> Json:
         abstracts = dict[str, Abstract]()
@@ -166,7 +155,7 @@ def evidence_graph(
         work = screen(
             question,
             sources,
-            graders(settings, control),
+            grader_for(settings, control),
             settings,
             screening_id=new_screening_id(),
             cancelled=lambda: control.cancellation.cancelled,
@@ -200,8 +189,5 @@ def _traced(number: int, decided: Ruling) -> Json:
         "consensus": decided.consensus,
         "average_quality": decided.average,
         "required_average": decided.required_average,
-        "keep": decided.tally.keep,
-        "discard": decided.tally.discard,
-        "needs_more": decided.tally.needs_more,
-        "not_relevant": decided.tally.not_relevant,
+        **{name: getattr(decided.tally, name) for name in ("keep", "discard", "needs_more", "not_relevant")},
     }

@@ -14,14 +14,11 @@ from masis.api import stepwise
 from masis.api.roles import check_models
 from masis.audit import step_events
 from masis.audit.run_control import RunControl
-from masis.integrations.langgraph.reading import case_of, evidence_of, run_of, same_case, state_entry, text_of
-from masis.integrations.langgraph.state import node
+from masis.integrations.langgraph.state import Json, case_of, evidence_of, node, run_of, same_case, state_entry, text_of
 from masis.schema.audit import Critique
 from masis.schema.case import Case
 from masis.schema.run import Run
 from masis.settings import Settings
-
-Json = dict[str, Any]
 
 CRITIC_TRACED = (
     *("node", "confidence", "hallucination", "needs_retry", "conflicts", "invalid_citations", "uncited_claims"),
@@ -43,8 +40,10 @@ def critic_node(settings: Settings | None = None) -> Runnable[Any, Any]:
 
     def work(state: Any, thread: str | None, control: RunControl) -> Json:
         draft, before = text_of(state, "draft_answer"), run_of(state)
-        case = same_case(state, before, thread)
-        if case is None or _decided(state, case):
+        case, review = same_case(state, before, thread), state_entry(state, "review", {})
+        # A draft after a person's decision is another case, with a decision of its own.
+        decided = review.get("verdict") is not None
+        if case is None or (decided and review.get("case_id") == case.id):
             case, before = case_of(state, draft, thread), None
         return _criticised(stepwise.audit_once(case, settings, before=before, answer=draft, **_followed(control)))
 
@@ -111,12 +110,6 @@ def _followed(control: RunControl) -> Json:
     }
 
 
-def _decided(state: Any, case: Case) -> bool:
-    """Return whether a person has decided this case: a draft after that is another case, with a decision of its own."""
-    review = state_entry(state, "review", {})
-    return review.get("case_id") == case.id and review.get("verdict") is not None
-
-
 def _criticised(run: Run) -> Json:
     last = run.iterations[-1]
     audit, critique = last.citation_audit, last.critique
@@ -160,35 +153,28 @@ def _scored(run: Run, metrics: Json) -> Json:
 
 def _judged_apart(case: Case, state: Any, settings: Settings, followed: Json) -> Json:
     """Return the scores of an answer that no critic node of ours has audited; the audit so far stays as it is."""
-    found = _found(state, case.answer or "")
-    reported = state_entry(state, "critique", {})
-    critique = Critique(
+    critique, found = state_entry(state, "critique", {}), stepwise.ExternalFindings()
+    reported = state_entry(state, "metrics", {}).get("last_citation_audit") or {}
+    if reported.get("answer_digest") in (None, _digest(case.answer or "")):  # else it was about another answer
+        hallucinated = reported.get("hallucination_detected") or critique.get("hallucination_detected")
+        found = stepwise.ExternalFindings(
+            tuple(map(str, reported.get("invalid_citations") or ())),
+            int(reported.get("uncited_claim_count") or 0),
+            bool(hallucinated),
+        )
+    external = Critique(
         confidence=None,
         hallucination_detected=found.hallucination_detected,
-        needs_retry=bool(reported.get("needs_retry", False)),
+        needs_retry=bool(critique.get("needs_retry", False)),
         overall_quality_score=None,
         critique_confidence=None,
         critique_reasoning="",
         has_major_issues=False,
         judged_by=stepwise.HOST,
     )
-    run = stepwise.audit_once(case, settings, critique=critique, **followed)
+    run = stepwise.audit_once(case, settings, critique=external, **followed)
     run = stepwise.evaluate_once(case, stepwise.with_external_findings(run, found), settings, **followed)
     return _scored(run, {})
-
-
-def _found(state: Any, answer: str) -> stepwise.ExternalFindings:
-    """Return what the critic reported about the citations; nothing where that was about another answer."""
-    reported = state_entry(state, "metrics", {}).get("last_citation_audit") or {}
-    if reported.get("answer_digest") not in (None, _digest(answer)):
-        return stepwise.ExternalFindings()
-    return stepwise.ExternalFindings(
-        tuple(map(str, reported.get("invalid_citations") or ())),
-        int(reported.get("uncited_claim_count") or 0),
-        bool(
-            reported.get("hallucination_detected") or state_entry(state, "critique", {}).get("hallucination_detected")
-        ),
-    )
 
 
 def _digest(answer: str) -> str:

@@ -18,13 +18,9 @@ from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from langgraph.types import Command, StateSnapshot, interrupt
 
 from masis.errors import InputError
-from masis.integrations.langgraph.reading import run_of, same_case, state_entry
-from masis.integrations.langgraph.state import thread_of
-from masis.schema.run import Run
+from masis.integrations.langgraph.state import Json, run_of, same_case, state_entry, thread_of
 from masis.services import Actor, Workbench
 from masis.services.reviews import Outcome
-
-Json = dict[str, Any]
 
 ACTOR = Actor(name="langgraph")
 """Who stores the audits of a graph."""
@@ -49,7 +45,8 @@ def keep_node(workbench: Workbench) -> Runnable[Any, Any]:
                 cure="Let a critic node work before the run is kept.",
                 field="metrics.run",
             )
-        run = run.model_copy(update={"id": _id_of(run)})
+        # An id that follows from the content: a graph that goes another way from an earlier checkpoint is another run.
+        run = run.model_copy(update={"id": hashlib.sha256(run.model_dump_json().encode()).hexdigest()[:32]})
         workbench.cases.add(ACTOR, [case])
         workbench.audits.store_run(ACTOR, run)
         return {
@@ -66,11 +63,6 @@ def keep_node(workbench: Workbench) -> Runnable[Any, Any]:
     return RunnableLambda(keep, name="keep")  # in an async graph LangChain calls it on a thread
 
 
-def _id_of(run: Run) -> str:
-    """An id that follows from the content: a graph that goes another way from an earlier checkpoint is another run."""
-    return hashlib.sha256(run.model_dump_json().encode()).hexdigest()[:32]
-
-
 def person_node(workbench: Workbench) -> Runnable[Any, Any]:
     """A node that waits until the case in ``review`` is decided; it goes by at once where no person is needed.
 
@@ -80,58 +72,40 @@ def person_node(workbench: Workbench) -> Runnable[Any, Any]:
     """
 
     def person(state: Any) -> Json:
-        review = _review(state)
+        review: Json = state_entry(state, "review", {})
+        if "case_id" not in review:
+            raise InputError("is empty", cure="Let the keep node work before the person is asked.", field="review")
+        question = {
+            "kind": KIND,
+            **{name: review[name] for name in ("case_id", "run_id", "seen", "reasons")},
+            "question": state_entry(state, "user_query", ""),
+            "answer": run.final_answer if (run := run_of(state)) else "",
+        }
         decided = workbench.reviews.outcome(review["case_id"], review["seen"])
         while decided is None and review["needed"]:
-            interrupt(_question(state, review))
+            interrupt(question)
             decided = workbench.reviews.outcome(review["case_id"], review["seen"])
-        return _settled(review, decided)
+        # Nothing is decided where no person is needed, as of a run drawn for a spot check.
+        return {} if decided is None else _settled(review, decided)
 
     return RunnableLambda(person, name="person")
 
 
-def _review(state: Any) -> Json:
-    review: Json = state_entry(state, "review", {})
-    if "case_id" not in review:
-        raise InputError("is empty", cure="Let the keep node work before the person is asked.", field="review")
-    return review
-
-
-def _question(state: Any, review: Json) -> Json:
-    """Return what whoever runs the graph gets while it waits."""
-    return {
-        "kind": KIND,
-        "case_id": review["case_id"],
-        "run_id": review["run_id"],
-        "seen": review["seen"],
-        "reasons": review["reasons"],
-        "question": state_entry(state, "user_query", ""),
-        "answer": run.final_answer if (run := run_of(state)) else "",
-    }
-
-
-def _settled(review: Json, decided: Outcome | None) -> Json:
-    """What a decision changes; nothing where there is none and none is needed (a run drawn for a spot check)."""
-    if decided is None:
-        return {}
+def _settled(review: Json, decided: Outcome) -> Json:
+    """What a decision changes."""
     decision = decided.decision
-    decided_fields = {
-        "entry_id": decided.entry_id,
-        "at": decided.at,
-        "source": decision.source,
-        "verdict": decision.verdict,
-        "reviewer": decision.reviewer,
-        "reason": decision.reason,
-        "note": decision.note,
-        "run_id": decision.run_id or review["run_id"],
-        "iteration": decision.iteration,
-    }
     escalated = decision.verdict == "escalate"
     stands = "escalated" if escalated else "accepted" if decision.kind == "policy_accept" else "decided"
-    update: Json = {
-        "review": review | decided_fields | {"state": stands, "seen": decided.seq},
-        "trace": [{"node": "person", "verdict": decision.verdict, "reviewer": decision.reviewer, "at": decided.at}],
+    now = {
+        "entry_id": decided.entry_id,
+        "at": decided.at,
+        **{name: getattr(decision, name) for name in ("source", "verdict", "reviewer", "reason", "note", "iteration")},
+        "run_id": decision.run_id or review["run_id"],
+        "state": stands,
+        "seen": decided.seq,
     }
+    traced = {"node": "person", "verdict": decision.verdict, "reviewer": decision.reviewer, "at": decided.at}
+    update: Json = {"review": review | now, "trace": [traced]}
     return update if escalated else update | {"final_answer": decided.answer}
 
 

@@ -19,20 +19,18 @@ decodes (MiniCheck)."""
 PairForm = Literal["pair", "joined", "minicheck_t5", "hhem"]
 """How evidence and claim go in: as the tokenizer's pair; joined by its end mark; the prompts of MiniCheck and HHEM."""
 
-SUPPORTS = frozenset(
-    "entailment entail entails entailed supported supports support consistent factual true correct attributable "
-    "faithful grounded verified".split()
-)
-CONTRADICTS = frozenset(
-    "contradiction contradict contradicts contradicted contradictory refutes refuted refute conflict "
-    "conflicting".split()
-)
-NEUTRAL = frozenset("neutral nei notenoughinfo notenoughinformation unknown unrelated unverifiable".split())
-LACKS = frozenset(
-    "notentailment nonentailment notentailed unsupported notsupported inconsistent notconsistent hallucination "
-    "hallucinated nonfactual notfactual false incorrect notattributable unfaithful notfaithful ungrounded notgrounded "
-    "unverified".split()
-)
+_WORDS = {
+    "supports": "entailment entail entails entailed supported supports support consistent factual true correct "
+    "attributable faithful grounded verified",
+    "contradicts": "contradiction contradict contradicts contradicted contradictory refutes refuted refute conflict "
+    "conflicting",
+    "neither": "neutral nei notenoughinfo notenoughinformation unknown unrelated unverifiable",
+    "lacks": "notentailment nonentailment notentailed unsupported notsupported inconsistent notconsistent "
+    "hallucination hallucinated nonfactual notfactual false incorrect notattributable unfaithful notfaithful "
+    "ungrounded notgrounded unverified",
+}
+MEANINGS = {word: meaning for meaning, words in _WORDS.items() for word in words.split()}
+"""What the names of outputs mean, by the name in small letters alone."""
 
 _GENERIC = re.compile(r"label_?\d+", re.IGNORECASE)
 HHEM_TYPE = "HHEMv2"
@@ -61,16 +59,9 @@ class Labels(NamedTuple):
 
 
 def labels_of(config: Mapping[str, Any], name: str, place: str) -> Labels:
-    """Read what a model's outputs mean.
+    """Read what a model's outputs mean from its ``config.json``; MiniCheck's models are known by their ``name``.
 
-    Args:
-        config: Its ``config.json``.
-        name: What it is called: MiniCheck's models are known by it.
-        place: The configuration's path, for errors.
-
-    Raises:
-        SettingsError: It can't be recognised; the message names the field and the cure.
-
+    Raises SettingsError, which names the ``place`` and the field, and the cure, where it can't be recognised.
     """
     architectures = config.get("architectures")
     kind = str(architectures[0]) if isinstance(architectures, list) and architectures else ""
@@ -97,52 +88,32 @@ def labels_of(config: Mapping[str, Any], name: str, place: str) -> Labels:
         )
     head: Head = "first_token" if kind.endswith("ForTokenClassification") else "classes"
     form: PairForm = "hhem" if head == "first_token" else "joined" if minicheck else "pair"
-    return _named(_words_of(config, place), head, form, minicheck=minicheck, place=place)
-
-
-def _words_of(config: Mapping[str, Any], place: str) -> dict[int, str]:
     given = config.get("id2label")
-    if not isinstance(given, Mapping):
+    if isinstance(given, Mapping):
+        try:
+            words = {int(at): str(word) for at, word in given.items()}
+        except ValueError:
+            words = {}
+        if not words or sorted(words) != list(range(len(words))):
+            raise SettingsError(f'{place}: id2label must number the outputs from "0" on. Correct it.')
+    else:
         number = config.get("num_labels", 2)
-        return {at: f"LABEL_{at}" for at in range(number if isinstance(number, int) and 0 < number < 100 else 2)}
-    try:
-        words = {int(at): str(word) for at, word in given.items()}
-    except ValueError:
-        words = {}
-    if not words or sorted(words) != list(range(len(words))):
-        raise SettingsError(f'{place}: id2label must number the outputs from "0" on. Correct it.')
-    return words
-
-
-def _named(words: dict[int, str], head: Head, form: PairForm, *, minicheck: bool, place: str) -> Labels:
+        words = {at: f"LABEL_{at}" for at in range(number if isinstance(number, int) and 0 < number < 100 else 2)}
+    meanings = {at: MEANINGS.get(re.sub(r"[\W_]+", "", word).casefold()) for at, word in words.items()}
     if len(words) == 1:
-        return Labels("score", form, inverted=_plain(words[0]) in LACKS | CONTRADICTS)
+        return Labels("score", form, inverted=meanings[0] in ("lacks", "contradicts"))
     generic = all(_GENERIC.fullmatch(word.strip()) for word in words.values())
     if generic and len(words) == 2 and (minicheck or head == "first_token"):
         return Labels(head, form, supports=1)
-    meant = {at: _meaning(word) for at, word in words.items()}
-    supporting = [at for at, meaning in meant.items() if meaning == "supports"]
-    denying = [at for at, meaning in meant.items() if meaning == "contradicts"]
-    rest = [at for at, meaning in meant.items() if meaning is None]
-    if len(supporting) != 1 or len(denying) > 1 or rest:
+    supporting, denying, unknown = (
+        [at for at, meaning in meanings.items() if meaning == each] for each in ("supports", "contradicts", None)
+    )
+    if len(supporting) != 1 or len(denying) > 1 or unknown:
         spoken = ", ".join(f"{at}: {word[:40]}" for at, word in sorted(words.items())[:6])
         raise SettingsError(
             f"{place}: id2label does not tell which output means that the evidence supports the claim ({spoken}). Look "
-            "it "
-            'up on the model\'s page and write it in, such as "id2label": {"0": "entailment", "1": "neutral", "2": '
+            'it up on the model\'s page and write it in, such as "id2label": {"0": "entailment", "1": "neutral", "2": '
             '"contradiction"} or {"0": "unsupported", "1": "supported"}.'
         )
     # With two classes, "contradiction" is the other side of a yes-or-no question, not a finding of its own.
     return Labels(head, form, supporting[0], denying[0] if denying and len(words) > 2 else None)
-
-
-def _plain(word: str) -> str:
-    return re.sub(r"[\W_]+", "", word).casefold()
-
-
-def _meaning(word: str) -> str | None:
-    plain = _plain(word)
-    for meaning, known in (("supports", SUPPORTS), ("contradicts", CONTRADICTS), ("neither", NEUTRAL | LACKS)):
-        if plain in known:
-            return meaning
-    return None

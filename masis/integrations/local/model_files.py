@@ -5,6 +5,7 @@ Nothing here reaches the network but ``download``, which a person asks for.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import re
@@ -57,11 +58,6 @@ class ModelFolder(NamedTuple):
         """Return a file of the model, where it has one of this name beside its configuration or its weights."""
         return next((found for place in (self.folder, self.weights.parent) if (found := place / name).is_file()), None)
 
-    @property
-    def bytes(self) -> int:
-        """How large the weights are."""
-        return sum(path.stat().st_size for path in (self.weights, *self.beside))
-
 
 class ModelName(NamedTuple):
     """What stands behind ``local:``, in its parts; either ``path`` or ``repo`` is set."""
@@ -96,10 +92,24 @@ def parse_name(text: str) -> ModelName:
 def find(text: str) -> ModelFolder:
     """Find the model that stands behind ``local:``, without the network.
 
-    Raises SettingsError that says what is missing and what to do.
+    Raises SettingsError that says what is missing and what to do; MissingModel where a download would help.
     """
     name = parse_name(text)
-    found = _found(name)
+    full = f"{PREFIX}:{name.text}"
+    path = name.path.resolve() if name.path else None
+    if path is None:
+        found = _in_cache(name)
+    elif not path.exists():
+        raise SettingsError(f"{full}: there is no such folder or file. Check the path.")
+    elif path.is_dir():
+        found = _in_folder(full, path)
+    elif path.suffix != ".onnx":
+        raise SettingsError(f"{full}: is no ONNX file. Name the folder that config.json lies in.")
+    else:
+        folder = next((place for place in (path.parent, path.parent.parent) if (place / "config.json").is_file()), None)
+        if folder is None:
+            raise SettingsError(f"{full}: there is no config.json beside it or one folder above. Add it.")
+        found = _with_onnx(full, folder, path)
     if name.digest and not (actual := digest_of(found)).startswith(name.digest):
         raise SettingsError(
             f"{PREFIX}:{text}: the model's file is another one now (sha256 {actual[:PIN]}...). Name it without "
@@ -109,30 +119,12 @@ def find(text: str) -> ModelFolder:
 
 
 def is_here(text: str) -> bool:
-    """Whether the model's files are on this machine. Raises SettingsError for a name that can't be read."""
-    name = parse_name(text)
+    """Whether the model's files are on this machine. Raises as ``find`` does for what no download would mend."""
     try:
-        _found(name)
+        find(text)
     except MissingModel:
         return False
     return True
-
-
-def _found(name: ModelName) -> ModelFolder:
-    return _in_cache(name) if name.path is None else _on_disk(name, name.path.resolve())
-
-
-def _on_disk(name: ModelName, path: Path) -> ModelFolder:
-    if not path.exists():
-        raise SettingsError(f"{PREFIX}:{name.text}: there is no such folder or file. Check the path.")
-    if path.is_dir():
-        return _in_folder(f"{PREFIX}:{name.text}", path)
-    if path.suffix != ".onnx":
-        raise SettingsError(f"{PREFIX}:{name.text}: is no ONNX file. Name the folder that config.json lies in.")
-    folder = next((place for place in (path.parent, path.parent.parent) if (place / "config.json").is_file()), None)
-    if folder is None:
-        raise SettingsError(f"{PREFIX}:{name.text}: there is no config.json beside it or one folder above. Add it.")
-    return _with_onnx(f"{PREFIX}:{name.text}", folder, path)
 
 
 def _in_folder(name: str, folder: Path, file: str = "", revision: str | None = None) -> ModelFolder:
@@ -182,14 +174,19 @@ def _get(name: str) -> str:
 def read_json(path: Path) -> dict[str, Any]:
     """Read one of a model's JSON files. Raises SettingsError for one that is no object, or far too large."""
     try:
-        if path.stat().st_size > LARGEST_TEXT:
-            raise ValueError("is too large")
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = json.loads(read_text(path))
     except (OSError, ValueError, RecursionError) as error:
         raise SettingsError(f"{path}: can't be read ({error}). Fetch the model's files again.") from error
     if not isinstance(found, dict):
         raise SettingsError(f"{path}: is no JSON object. Fetch the model's files again.")
     return found
+
+
+def read_text(path: Path) -> str:
+    """Read a configuration or a card. Raises OSError, and ValueError for one that is far too large or no text."""
+    if path.stat().st_size > LARGEST_TEXT:
+        raise ValueError("is too large")
+    return path.read_text(encoding="utf-8")
 
 
 def digest_of(found: ModelFolder) -> str:
@@ -199,39 +196,30 @@ def digest_of(found: ModelFolder) -> str:
 
 
 def digest_of_file(path: Path) -> str:
-    """Return the sha256 of one file, which is read again only when it has changed."""
-    return _digest(str(path), path.stat().st_size, path.stat().st_mtime_ns)
+    """Return the sha256 of one file, which is read again only when its size or time of change is another."""
+    return _digest(path, path.stat().st_size, path.stat().st_mtime_ns)
 
 
 @lru_cache(maxsize=64)
-def _digest(path: str, size: int, changed_ns: int) -> str:
-    """Size and time of change are part of the key, so that a file that was replaced is read again."""
-    with open(path, "rb") as file:
+def _digest(path: Path, size: int, changed_ns: int) -> str:
+    with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 ANY_LANGUAGE = frozenset({"multilingual", "multi", "mul", "any"})
 
 
-def card_of(found: ModelFolder) -> dict[str, Any]:
-    """Return the metadata above the model card; empty where there is no readable card."""
-    path = found.folder / "README.md"
-    if not path.is_file() or path.stat().st_size > LARGEST_TEXT:
-        return {}
-    try:
-        card: Any = huggingface_hub.ModelCard(path.read_text(encoding="utf-8"), ignore_metadata_errors=True)
-        data: dict[str, Any] = card.data.to_dict()
-    except Exception:  # noqa: BLE001 (whatever a stranger's metadata makes a YAML reader raise: it says nothing then)
-        return {}
-    return data
-
-
 def recorded(found: ModelFolder) -> LocalModel:
     """Return the record of a model that a run keeps: what it is, where it lies, under which licence.
 
-    Languages are two-letter codes where the card has them; a card that says ``multilingual`` names none.
+    Licence and languages stand in the metadata above its card; languages are two-letter codes, and a card that says
+    ``multilingual`` names none.
     """
-    card = card_of(found)
+    card: dict[str, Any] = {}
+    # whatever a stranger's metadata makes a YAML reader raise: it says nothing then
+    with contextlib.suppress(Exception):
+        made: Any = huggingface_hub.ModelCard(read_text(found.folder / "README.md"), ignore_metadata_errors=True)
+        card = made.data.to_dict()
     licence, languages = card.get("license"), card.get("language")
     listed = [languages] if isinstance(languages, str) else languages if isinstance(languages, list) else []
     codes = {str(code).casefold().split("-")[0] for code in listed if isinstance(code, str) and code.strip()}
@@ -241,7 +229,7 @@ def recorded(found: ModelFolder) -> LocalModel:
         sha256=digest_of(found),
         format=found.format,
         file=str(found.weights),
-        bytes=found.bytes,
+        bytes=sum(path.stat().st_size for path in (found.weights, *found.beside)),
         revision=found.revision,
         licence=str(own or licence)[:100] if licence else None,
         languages=tuple(sorted(codes)) if codes and not codes & ANY_LANGUAGE else None,
@@ -270,16 +258,13 @@ class Step(NamedTuple):
     total: int
 
 
-OnStep = Callable[[Step], None]
-
-
 class _Cancelled(Exception):
     """Whoever waited for the download no longer does."""
 
 
 def download(
     text: str,
-    on_step: OnStep = lambda step: None,
+    on_step: Callable[[Step], None] = lambda step: None,
     *,
     endpoint: str | None = None,
     cancelled: Callable[[], bool] = lambda: False,

@@ -9,7 +9,7 @@ from masis.errors import MissingExtra, SettingsError
 from masis.integrations.local import PREFIX
 from masis.integrations.local.model_files import PIN, digest_of, downloaded, find, is_here, parse_name
 from masis.integrations.local.scoring import check, load
-from masis.integrations.local.verifier import LocalVerifier, Thresholds
+from masis.integrations.local.verifier import LocalVerifier
 from masis.offline.roles.verifier import OfflineVerifier
 from masis.settings import Settings
 
@@ -42,7 +42,7 @@ class Named:
     def filled(self, model: Any, settings: Settings) -> LocalVerifier:
         """The verifier, its model loaded; what is left out is found offline. Raises as ``check`` does."""
         scorer = load(self.name, settings.local_threads)
-        return LocalVerifier(scorer, Thresholds.of(settings), OfflineVerifier().missing)
+        return LocalVerifier(scorer, settings, OfflineVerifier().missing)
 
 
 class Registry:

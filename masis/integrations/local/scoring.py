@@ -6,21 +6,20 @@ No code of a model's repository runs, and pickled weights are not read.
 
 from __future__ import annotations
 
-import hashlib
 import importlib
-import importlib.util
 import inspect
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import Any, NamedTuple, Protocol
+from functools import lru_cache, partial
+from typing import Any, NamedTuple
 
 import numpy as np
 from tokenizers import Tokenizer
 
-from masis.errors import MissingExtra, SettingsError, StepError
+from masis.errors import SettingsError, StepError
+from masis.integrations import require
 from masis.integrations.local.label_mapping import HHEM_TYPE, MINICHECK_T5_WORDS, Labels, labels_of
 from masis.integrations.local.model_files import ModelFolder, digest_of, digest_of_file, find, recorded
 from masis.schema.run import LocalModel
@@ -52,45 +51,11 @@ class Encoded(NamedTuple):
     types: Array
 
 
-class Engine(Protocol):
-    """Gives the logits of a batch, one row a pair."""
+Engine = Callable[[Encoded], Array]
+"""Gives the logits of a batch, one row a pair, of the shape that the model's head has."""
 
-    def logits(self, batch: Encoded) -> Array:
-        """Return an array of the shape that the model's head has."""
-        ...
-
-
-class ScoreCache:
-    """Scores by model, evidence and claim, the latest ``most`` of them; safe to use from several threads.
-
-    A revision repeats most claims of the answer before it: they are not scored again.
-    """
-
-    def __init__(self, most: int = 20_000) -> None:
-        self._most, self._lock = most, threading.Lock()
-        self._scores: OrderedDict[bytes, PairScore] = OrderedDict()
-
-    @staticmethod
-    def key(model: str, pair: Pair) -> bytes:
-        """Return the key of a pair for a model, named by its digest."""
-        parts = (model, *pair)
-        return hashlib.blake2b("".join(f"{len(part)}:{part}" for part in parts).encode(errors="replace")).digest()
-
-    def get(self, key: bytes) -> PairScore | None:
-        """Return a score found before, or None."""
-        with self._lock:
-            return self._scores.get(key)
-
-    def put(self, key: bytes, score: PairScore) -> None:
-        """Store a score; the oldest gives way."""
-        with self._lock:
-            self._scores[key] = score
-            if len(self._scores) > self._most:
-                self._scores.popitem(last=False)
-
-
-SCORES = ScoreCache()
-"""What was scored in this process."""
+MOST_SCORES = 20_000
+"""Scores of a model that are remembered: a revision repeats most claims of the answer before it."""
 
 
 @dataclass(frozen=True)
@@ -101,37 +66,34 @@ class LocalScorer:
     encode: Callable[[Sequence[Pair]], Encoded]
     engine: Engine
     model: LocalModel
-    cache: ScoreCache = field(default=SCORES, repr=False)
+    scores: OrderedDict[Pair, PairScore] = field(default_factory=OrderedDict, repr=False)
     lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def score(self, pairs: Sequence[Pair]) -> list[PairScore]:
-        """Return a score for each pair, in order; pairs scored before are taken from the cache.
+        """Return a score for each pair, in order; pairs scored before are not scored again.
 
         Raises StepError where the model fails or gives what is no number.
         """
-        # The same weights with other labels in config.json give other scores.
-        keys = [ScoreCache.key(f"{self.model.sha256}{self.labels}", pair) for pair in pairs]
-        known = {key: score for key in dict.fromkeys(keys) if (score := self.cache.get(key)) is not None}
-        new = {key: pair for key, pair in zip(keys, pairs, strict=True) if key not in known}
+        known = {pair: score for pair in dict.fromkeys(pairs) if (score := self.scores.get(pair)) is not None}
         # Pairs of one length share a batch, so that little of it is padding.
-        ordered = sorted(new.items(), key=lambda item: len(item[1][0]) + len(item[1][1]))
-        for first in range(0, len(ordered), BATCH):
-            part = ordered[first : first + BATCH]
-            for (key, _), score in zip(part, self._scored([pair for _, pair in part]), strict=True):
-                known[key] = score
-                self.cache.put(key, score)
-        return [known[key] for key in keys]
-
-    def _scored(self, pairs: Sequence[Pair]) -> list[PairScore]:
-        try:
-            with self.lock:
-                logits = np.asarray(self.engine.logits(self.encode(pairs)), dtype=np.float64)
-            return list(_read(logits, self.labels, len(pairs)))
-        except Exception as error:
-            if isinstance(error, StepError):
+        new = [pair for pair in dict.fromkeys(pairs) if pair not in known]
+        new.sort(key=lambda pair: len(pair[0]) + len(pair[1]))
+        for first in range(0, len(new), BATCH):
+            batch = new[first : first + BATCH]
+            try:
+                with self.lock:
+                    logits = np.asarray(self.engine(self.encode(batch)), dtype=np.float64)
+                    found = dict(zip(batch, _read(logits, self.labels, len(batch)), strict=True))
+                    self.scores.update(found)
+                    while len(self.scores) > MOST_SCORES:
+                        self.scores.popitem(last=False)
+            except StepError:
                 raise
-            why = " ".join(str(error).split())[:200]
-            raise StepError(f"{self.model.name} could not score a claim ({type(error).__name__}: {why})") from error
+            except Exception as error:
+                why = " ".join(str(error).split())[:200]
+                raise StepError(f"{self.model.name} could not score a claim ({type(error).__name__}: {why})") from error
+            known |= found
+        return [known[pair] for pair in pairs]
 
 
 def _read(logits: Array, labels: Labels, number: int) -> Iterator[PairScore]:
@@ -176,16 +138,15 @@ def _loaded(name: str, digests: tuple[str, ...], threads: int) -> LocalScorer:
     found = find(name.partition(":")[2])
     labels = labels_of(found.config, found.name, str(found.folder / "config.json"))
     encode = _encoder(found, labels)
-    engine: Engine = _OnnxEngine(found, threads) if found.format == "onnx" else _torch_engine(found, labels, threads)
+    engine = _onnx_engine(found, threads) if found.format == "onnx" else _torch_engine(found, labels, threads)
     return LocalScorer(labels, encode, engine, recorded(found))
 
 
 def check(text: str) -> Labels:
     """Read what a model is, without loading its weights. Raises as ``load`` does."""
     found = find(text)
-    # found, not imported: PyTorch takes seconds and much memory
-    if found.format != "onnx" and not all(map(importlib.util.find_spec, ("torch", "transformers"))):
-        raise MissingExtra(_NEEDS_EXTRA)
+    if found.format != "onnx":
+        _require_torch()  # found, not imported: it takes seconds and much memory
     return labels_of(found.config, found.name, str(found.folder / "config.json"))
 
 
@@ -198,16 +159,24 @@ def _encoder(found: ModelFolder, labels: Labels) -> Callable[[Sequence[Pair]], E
     tokenizer.no_padding()
     pad = found.config.get("pad_token_id")
     padding = pad if isinstance(pad, int) and pad >= 0 else 0
-    longest = _longest(found)
+    longest, positions = LONGEST, found.config.get("max_position_embeddings")
+    if isinstance(positions, int) and positions > 8:
+        # RoBERTa's positions begin behind its padding id
+        begin = 2 if found.config.get("model_type") in ("roberta", "xlm-roberta", "camembert") else 0
+        longest = min(longest, positions - begin)
 
     def encode(pairs: Sequence[Pair]) -> Encoded:
         if labels.form == "pair":
             tokenizer.enable_truncation(longest, strategy="only_first")
-            rows = [(each.ids, each.type_ids) for each in tokenizer.encode_batch([(e, c) for e, c in pairs])]
+            rows = [(each.ids, each.type_ids) for each in tokenizer.encode_batch(list(pairs))]
         else:
             tokenizer.no_truncation()
             rows = [(ids, [0] * len(ids)) for ids in (_joined(tokenizer, pair, labels, longest) for pair in pairs)]
-        return _padded(rows, padding)
+        ids = np.full((len(rows), max(len(tokens) for tokens, _ in rows)), padding, dtype=np.int64)
+        mask, types = np.zeros_like(ids), np.zeros_like(ids)
+        for at, (tokens, kinds) in enumerate(rows):
+            ids[at, : len(tokens)], mask[at, : len(tokens)], types[at, : len(tokens)] = tokens, 1, kinds
+        return Encoded(ids, mask, types)
 
     return encode
 
@@ -227,25 +196,6 @@ def _joined(tokenizer: Any, pair: Pair, labels: Labels, longest: int) -> list[in
         start = [*beginning, *tokenizer.encode(lead, add_special_tokens=False).ids] if lead else beginning
     body = tokenizer.encode(evidence, add_special_tokens=False).ids
     return [*start, *body[: max(0, longest - len(start) - len(tail))], *tail][: longest * 2]
-
-
-def _padded(rows: Sequence[tuple[Sequence[int], Sequence[int]]], padding: int) -> Encoded:
-    width = max(len(ids) for ids, _ in rows)
-    ids = np.full((len(rows), width), padding, dtype=np.int64)
-    mask, types = np.zeros_like(ids), np.zeros_like(ids)
-    for at, (tokens, kinds) in enumerate(rows):
-        ids[at, : len(tokens)], mask[at, : len(tokens)], types[at, : len(tokens)] = tokens, 1, kinds
-    return Encoded(ids, mask, types)
-
-
-def _longest(found: ModelFolder) -> int:
-    limits = [LONGEST]
-    positions = found.config.get("max_position_embeddings")
-    if isinstance(positions, int) and positions > 8:
-        # RoBERTa's positions begin behind its padding id
-        offset = 2 if found.config.get("model_type") in ("roberta", "xlm-roberta", "camembert") else 0
-        limits.append(positions - offset)
-    return min(limits)
 
 
 def _tokenizer(found: ModelFolder) -> Any:
@@ -275,39 +225,37 @@ def _tokenizer(found: ModelFolder) -> Any:
 # From token ids to logits.
 
 
-class _OnnxEngine:
-    """onnxruntime on the CPU. Only inputs that the graph has are given."""
+def _onnx_engine(found: ModelFolder, threads: int) -> Engine:
+    """Return onnxruntime on the CPU. Only inputs that the graph has are given."""
+    import onnxruntime as runtime  # takes a tenth of a second, which looking at a model need not wait for
 
-    def __init__(self, found: ModelFolder, threads: int) -> None:
-        import onnxruntime as runtime  # takes a tenth of a second, which looking at a model need not wait for
+    options = runtime.SessionOptions()
+    options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
+    options.log_severity_level = 3
+    try:
+        session = runtime.InferenceSession(str(found.weights), options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # the library's own exceptions share no better base
+        why = " ".join(str(error).split())[:200]
+        raise SettingsError(f"{found.weights}: onnxruntime can't load it ({why}). Fetch or export it again.") from error
+    inputs = {each.name for each in session.get_inputs()}
+    if unknown := inputs - {"input_ids", "attention_mask", "token_type_ids"}:
+        raise SettingsError(
+            f"{found.weights}: wants inputs that are not given here ({', '.join(sorted(unknown))}). Export the model "
+            "for sequence classification."
+        )
+    names = [each.name for each in session.get_outputs()]
+    output = "logits" if "logits" in names else names[0]
 
-        options = runtime.SessionOptions()
-        options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
-        options.log_severity_level = 3
-        try:
-            self._session = runtime.InferenceSession(str(found.weights), options, providers=["CPUExecutionProvider"])
-        except Exception as error:  # the library's own exceptions share no better base
-            why = " ".join(str(error).split())[:200]
-            raise SettingsError(
-                f"{found.weights}: onnxruntime can't load it ({why}). Fetch or export it again."
-            ) from error
-        self._inputs = {each.name for each in self._session.get_inputs()}
-        if unknown := self._inputs - {"input_ids", "attention_mask", "token_type_ids"}:
-            raise SettingsError(
-                f"{found.weights}: wants inputs that are not given here ({', '.join(sorted(unknown))}). Export the "
-                "model for sequence classification."
-            )
-        names = [each.name for each in self._session.get_outputs()]
-        self._output = "logits" if "logits" in names else names[0]
-
-    def logits(self, batch: Encoded) -> Array:
+    def logits(batch: Encoded) -> Array:
         given = {"input_ids": batch.ids, "attention_mask": batch.mask, "token_type_ids": batch.types}
-        fed = {name: array for name, array in given.items() if name in self._inputs}
-        found: Array = self._session.run([self._output], fed)[0]
+        found: Array = session.run([output], {name: given[name] for name in inputs})[0]
         return found
+
+    return logits
 
 
 def _torch_engine(found: ModelFolder, labels: Labels, threads: int) -> Engine:
+    """Return PyTorch on the CPU, without gradients. Only what the model's ``forward`` takes is given."""
     transformers, torch = _transformers(), importlib.import_module("torch")
     kind = {"first_token": "AutoModelForTokenClassification", "t5_words": "AutoModelForSeq2SeqLM"}.get(
         labels.head, "AutoModelForSequenceClassification"
@@ -325,35 +273,45 @@ def _torch_engine(found: ModelFolder, labels: Labels, threads: int) -> Engine:
             f"{found.name}: transformers can't load it ({type(error).__name__}: {why}). Save it with "
             "save_pretrained(), or export it to ONNX (docs/verifiers.md)."
         ) from error
-    return _TorchEngine(model.eval(), torch, labels, threads)
+    model.eval()
+    takes_types = "token_type_ids" in inspect.signature(model.forward).parameters and (
+        getattr(model.config, "type_vocab_size", 0) > 1
+    )
+
+    def logits(batch: Encoded) -> Array:
+        torch.set_num_threads(threads)
+        given = {"input_ids": torch.from_numpy(batch.ids), "attention_mask": torch.from_numpy(batch.mask)}
+        if takes_types:
+            given["token_type_ids"] = torch.from_numpy(batch.types)
+        with torch.inference_mode():
+            if labels.head == "t5_words":
+                given["decoder_input_ids"] = torch.zeros((len(batch.ids), 1), dtype=torch.long)
+                logits = model(**given).logits[:, 0, list(MINICHECK_T5_WORDS)]
+            else:
+                logits = model(**given).logits
+        found: Array = logits.float().numpy()
+        return found
+
+    return logits
 
 
 def _hhem(found: ModelFolder, transformers: Any) -> Any:
     """HHEM 2, as transformers' own class: its repository wraps one in code of its own, which is not run.
 
-    A Flan-T5 encoder with a classifier at the first token; its weights carry the wrapper's prefix.
+    A Flan-T5 encoder with a classifier at the first token; its weights carry the wrapper's prefix, and their shapes
+    give the encoder's configuration, which HHEM's own doesn't hold.
     """
     load_file: Any = importlib.import_module("safetensors.torch").load_file
 
     if found.weights.name != "model.safetensors":
         raise SettingsError(f"{found.name}: HHEM is read from model.safetensors. Fetch that file.")
     weights = {name.removeprefix("t5."): tensor for name, tensor in load_file(str(found.weights)).items()}
-    model = transformers.T5ForTokenClassification(_flan_t5(weights, transformers))
-    missing, unexpected = model.load_state_dict(weights, strict=False)
-    tied = {"transformer.shared.weight", "transformer.encoder.embed_tokens.weight"}  # one tensor under two names
-    if unexpected or set(missing) - tied or tied <= set(missing):
-        raise SettingsError(f"{found.name}: its weights have another form than HHEM 2.1's. Fetch that version.")
-    return model
-
-
-def _flan_t5(weights: dict[str, Any], transformers: Any) -> Any:
-    """The configuration of a Flan-T5 encoder, read from the shapes of its weights: HHEM's own doesn't hold it."""
-    named = ("transformer.shared.weight", "transformer.encoder.embed_tokens.weight")  # one tensor under two names
-    shared = next(weights[name] for name in named if name in weights)
+    tied = ("transformer.shared.weight", "transformer.encoder.embed_tokens.weight")  # one tensor under two names
+    shared = next(weights[name] for name in tied if name in weights)
     first = "transformer.encoder.block.0.layer"
     heads = weights[f"{first}.0.SelfAttention.relative_attention_bias.weight"]
     layers = 1 + max(int(name.split(".")[3]) for name in weights if name.startswith("transformer.encoder.block."))
-    return transformers.T5Config(
+    config = transformers.T5Config(
         vocab_size=shared.shape[0],
         d_model=shared.shape[1],
         d_kv=weights[f"{first}.0.SelfAttention.q.weight"].shape[0] // heads.shape[1],
@@ -364,44 +322,22 @@ def _flan_t5(weights: dict[str, Any], transformers: Any) -> Any:
         feed_forward_proj="gated-gelu",
         num_labels=weights["classifier.weight"].shape[0],
     )
+    model = transformers.T5ForTokenClassification(config)
+    missing, unexpected = model.load_state_dict(weights, strict=False)
+    if unexpected or set(missing) - {*tied} or {*tied} <= set(missing):
+        raise SettingsError(f"{found.name}: its weights have another form than HHEM 2.1's. Fetch that version.")
+    return model
 
 
-class _TorchEngine:
-    """PyTorch on the CPU, without gradients. Only what the model's ``forward`` takes is given."""
-
-    def __init__(self, model: Any, torch: Any, labels: Labels, threads: int) -> None:
-        self._model, self._torch, self._labels, self._threads = model, torch, labels, threads
-        self._takes_types = "token_type_ids" in inspect.signature(model.forward).parameters and (
-            getattr(model.config, "type_vocab_size", 0) > 1
-        )
-
-    def logits(self, batch: Encoded) -> Array:
-        torch = self._torch
-        torch.set_num_threads(self._threads)
-        given = {"input_ids": torch.from_numpy(batch.ids), "attention_mask": torch.from_numpy(batch.mask)}
-        if self._takes_types:
-            given["token_type_ids"] = torch.from_numpy(batch.types)
-        with torch.inference_mode():
-            if self._labels.head == "t5_words":
-                given["decoder_input_ids"] = torch.zeros((len(batch.ids), 1), dtype=torch.long)
-                logits = self._model(**given).logits[:, 0, list(MINICHECK_T5_WORDS)]
-            else:
-                logits = self._model(**given).logits
-        found: Array = logits.float().numpy()
-        return found
-
-
-_NEEDS_EXTRA = (
-    "Models in safetensors files need packages that are not installed (torch, transformers): pip install '.[local]'. A "
-    "model exported to ONNX needs neither."
+_require_torch = partial(
+    require,
+    "Models in safetensors files need packages that are not installed (a model exported to ONNX needs neither)",
+    *("local", "torch", "transformers"),
 )
 
 
 def _transformers() -> Any:
-    try:
-        importlib.import_module("torch")  # transformers imports without it and fails later, in other words
-        transformers: Any = importlib.import_module("transformers")
-    except ModuleNotFoundError:
-        raise MissingExtra(_NEEDS_EXTRA) from None
+    _require_torch()  # transformers imports without PyTorch and fails later, in other words
+    transformers: Any = importlib.import_module("transformers")
     transformers.utils.logging.disable_progress_bar()  # a bar of its own amid our lines
     return transformers

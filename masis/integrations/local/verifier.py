@@ -20,13 +20,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from masis.audit.assertions import sentence_claims
 from masis.audit.claims import Checked, one_check_each
 from masis.audit.sentences import split_sentences
 from masis.errors import StepError
-from masis.integrations.local.scoring import LocalScorer, PairScore
+from masis.integrations.local.scoring import LocalScorer
+from masis.llm.roles.verifier import unmarked
 from masis.schema.audit import (
     CitationAudit,
     Claim,
@@ -54,18 +55,19 @@ _WORD = re.compile(r"[぀-ヿ㐀-䶿一-鿿฀-๿]|[^\W_]+")
 
 
 class Window(NamedTuple):
-    """A stretch of a chunk: ``evidence.text[start:end] == text``; ``shared``, 0 to 1, of a claim's words are in it."""
+    """A stretch of a chunk: ``evidence.text[start:end] == text``; ``shared``, 0 to 1, of a claim's words are in it.
+
+    ``supports`` and ``contradicts`` are the model's score of it and the claim, once there is one.
+    """
 
     evidence_id: str
     start: int
     end: int
     text: str
     shared: float = 0.0
-
-
-class _Indexed(NamedTuple):
-    window: Window
-    words: frozenset[str]
+    words: frozenset[str] = frozenset()
+    supports: float = 0.0
+    contradicts: float | None = None
 
 
 def words_of(text: str) -> list[str]:
@@ -74,27 +76,25 @@ def words_of(text: str) -> list[str]:
 
 
 @lru_cache(maxsize=256)
-def _windows(evidence_id: str, text: str) -> tuple[_Indexed, ...]:
-    return tuple(_Indexed(window, frozenset(words_of(window.text))) for window in _cut(evidence_id, text))
-
-
-def _cut(evidence_id: str, text: str) -> Iterator[Window]:
+def _windows(evidence_id: str, text: str) -> tuple[Window, ...]:
     pieces = [piece for span in split_sentences(text) for piece in _pieces(text, span.start, span.end)]
-    first = 0
+    windows, first = list[Window](), 0
     while first < len(pieces):
         last, count = first, 0
         while last < len(pieces) and (last == first or count + pieces[last][2] <= WINDOW_WORDS):
             count += pieces[last][2]
             last += 1
         start, end = pieces[first][0], pieces[last - 1][1]
-        yield Window(evidence_id, start, end, text[start:end])
+        words = frozenset(words_of(text[start:end]))
+        windows.append(Window(evidence_id, start, end, text[start:end], words=words))
         if last >= len(pieces):
-            return
+            break
         skipped, following = 0, first
         while following < last - 1 and skipped < count * STRIDE:
             skipped += pieces[following][2]
             following += 1
         first = max(following, first + 1)
+    return tuple(windows)
 
 
 def _pieces(text: str, start: int, end: int) -> Iterator[tuple[int, int, int]]:
@@ -124,7 +124,7 @@ def choose(claim: str, evidence: Sequence[Evidence], cited: Sequence[str] = ()) 
         word: math.log(1 + len(every) / having[word]) if word in having else math.log(2 + len(every)) for word in wanted
     }
     whole = sum(weight.values())
-    scored = [each.window._replace(shared=sum(weight[word] for word in each.words & wanted) / whole) for each in every]
+    scored = [each._replace(shared=sum(weight[word] for word in each.words & wanted) / whole) for each in every]
     ranked = sorted(range(len(scored)), key=lambda at: (-scored[at].shared, at))
     chosen = ranked[:1]
     best_of: dict[str, int] = {}
@@ -146,36 +146,21 @@ things contradictory (SNLI and MNLI were written for pairs about one scene)."""
 DISAGREE_FROM = 0.5
 """From here on a window that says the opposite makes the windows disagree, and the verdict an abstention."""
 
+UNSUPPORTED_MOST = 0.5
+
 Missing = Callable[[str, str, Sequence[ClaimCheck], Sequence[Evidence]], tuple[MissingPoint, ...]]
 """Finds what an answer leaves out: question, answer, checks, evidence."""
 
 
-class Thresholds(NamedTuple):
-    """Where the verdicts lie, as the settings have them."""
-
-    supported: float
-    unsupported: float
-    contradicted: float
-
-    @classmethod
-    def of(cls, settings: Settings) -> Thresholds:
-        """The thresholds of the settings."""
-        return cls(settings.local_supported_from, settings.local_unsupported_to, settings.local_contradicted_from)
-
-
-class Scored(NamedTuple):
-    """A window with what the model made of it."""
-
-    window: Window
-    score: PairScore
-
-
 @dataclass(frozen=True)
 class LocalVerifier:
-    """Judges each sentence that asserts something. What is left out is found by ``missing``, without the model."""
+    """Judges each sentence that asserts something. What is left out is found by ``missing``, without the model.
+
+    ``settings`` hold the thresholds: ``local_supported_from``, ``local_unsupported_to``, ``local_contradicted_from``.
+    """
 
     scorer: LocalScorer
-    thresholds: Thresholds
+    settings: Settings
     missing: Missing | None = None
 
     @property
@@ -209,7 +194,7 @@ class LocalVerifier:
         except StepError as error:
             return tuple(self._unscored(claim, error) for claim in claims)
         return tuple(
-            self._check(claim, [Scored(window, next(scores)) for window in windows], evidence)
+            self._check(claim, [window._replace(**next(scores)._asdict()) for window in windows], evidence)
             for claim, windows in zip(claims, chosen, strict=True)
         )
 
@@ -220,60 +205,63 @@ class LocalVerifier:
         checks = one_check_each(claims, self.verify(claims, evidence))
         return Checked(checks, self.missing(query, answer, checks, evidence) if completeness and self.missing else ())
 
-    def _check(self, claim: Claim, scored: Sequence[Scored], evidence: Sequence[Evidence]) -> ClaimCheck:
-        name = self.scorer.model.name
+    def _check(self, claim: Claim, scored: Sequence[Window], evidence: Sequence[Evidence]) -> ClaimCheck:
+        verdict: ClaimVerdict = verdict_of(scored, self.settings) if scored else "unverifiable"
+        made: dict[str, Any] = {
+            "claim": claim,
+            "verdict": verdict,
+            "references": tuple(self._reference(cited, claim, scored, evidence) for cited in claim.cited),
+            "judged_by": self.scorer.model.name,
+            "confidence": None,
+        }
         if not scored:
-            return ClaimCheck(
-                claim=claim,
-                verdict="unverifiable",
-                support=None,
-                confidence=None,
-                issue="There is nothing to check this against.",
-                judged_by=name,
-            )
-        verdict = verdict_of(scored, self.thresholds)
-        best = max(each.score.supports for each in scored)
-        worst = _most_contradicting(scored)
-        return ClaimCheck(
-            claim=claim,
-            verdict=verdict,
-            support=_support(verdict, best),
-            confidence=_confidence(verdict, best, worst),
-            sources=self._sources(verdict, scored),
-            quotes=self._quotes(scored) if verdict == "supported" else (),
-            contradictions=(_contradiction(claim, worst),) if verdict == "contradicted" and worst else (),
-            references=tuple(self._reference(cited, claim, scored, evidence) for cited in claim.cited),
-            issue=_issue(verdict, best, worst, self.thresholds),
-            judged_by=name,
-        )
-
-    def _supporting(self, scored: Sequence[Scored]) -> list[Scored]:
-        found = [each for each in scored if each.score.supports >= self.thresholds.supported]
-        return sorted(found, key=lambda each: -each.score.supports)
-
-    def _sources(self, verdict: ClaimVerdict, scored: Sequence[Scored]) -> tuple[str, ...]:
+            made |= {"support": None, "references": (), "issue": "There is nothing to check this against."}
+            return ClaimCheck(**made)
+        best, worst = max(each.supports for each in scored), _most_contradicting(scored)
+        # Support that goes with a verdict that denies it is never more than half.
+        made["support"] = min(best, UNSUPPORTED_MOST) if verdict in ("contradicted", "unsupported") else best
+        highest, supported_from = f"highest support {best:.2f}", self.settings.local_supported_from
         if verdict == "supported":
-            return tuple(dict.fromkeys(each.window.evidence_id for each in self._supporting(scored)))
-        worst = _most_contradicting(scored)
-        return (worst.window.evidence_id,) if verdict == "contradicted" and worst else ()
-
-    def _quotes(self, scored: Sequence[Scored]) -> tuple[Quote, ...]:
-        return tuple(
-            Quote(
-                evidence_id=each.window.evidence_id,
-                start=each.window.start,
-                end=each.window.end,
-                text=each.window.text,
-                score=each.score.supports,
+            supporting = self._supporting(scored)
+            made["confidence"] = best
+            made["sources"] = tuple(dict.fromkeys(each.evidence_id for each in supporting))
+            made["quotes"] = tuple(
+                Quote(
+                    evidence_id=each.evidence_id,
+                    start=each.start,
+                    end=each.end,
+                    text=each.text,
+                    score=each.supports,
+                )
+                for each in supporting
             )
-            for each in self._supporting(scored)
-        )
+        elif verdict == "contradicted" and worst is not None:
+            made["confidence"] = worst.contradicts
+            made["sources"] = (worst.evidence_id,)
+            made["contradictions"] = (_contradiction(claim, worst),)
+            made["issue"] = "The verifier model reads a passage of the evidence as a contradiction of this."
+        elif verdict == "unsupported":
+            made["confidence"] = 1 - best
+            made["issue"] = f"No passage of the evidence supports this by the verifier model ({highest})."
+        elif best >= supported_from:
+            made["issue"] = (
+                "Not confirmed: one passage supports this and another contradicts it, by the verifier model."
+            )
+        else:
+            made["issue"] = (
+                f"Not confirmed: the verifier model can't decide ({highest}; it confirms from {supported_from:.2f} on)."
+            )
+        return ClaimCheck(**made)
+
+    def _supporting(self, scored: Sequence[Window]) -> list[Window]:
+        found = [each for each in scored if each.supports >= self.settings.local_supported_from]
+        return sorted(found, key=lambda each: -each.supports)
 
     def _reference(
-        self, cited: str, claim: Claim, scored: Sequence[Scored], evidence: Sequence[Evidence]
+        self, cited: str, claim: Claim, scored: Sequence[Window], evidence: Sequence[Evidence]
     ) -> ReferenceCheck:
-        own = [each for each in scored if each.window.evidence_id == cited]
-        best = max((each.score.supports for each in own), default=None)
+        own = [each for each in scored if each.evidence_id == cited]
+        best = max((each.supports for each in own), default=None)
 
         def finding(name: ReferenceFinding, reason: str, better: str | None = None) -> ReferenceCheck:
             return ReferenceCheck(evidence_id=cited, finding=name, support=best, better=better, reason=reason)
@@ -286,17 +274,17 @@ class LocalVerifier:
                 if text.strip()
                 else "This chunk has no text to check against.",
             )
-        verdict = verdict_of(own, self.thresholds)
+        verdict = verdict_of(own, self.settings)
         if verdict == "supported":
             return finding("supports", "It supports this.")
         supporting = self._supporting(scored)
-        others = [each.window.evidence_id for each in supporting if each.window.evidence_id in claim.cited]
+        others = [each.evidence_id for each in supporting if each.evidence_id in claim.cited]
         if verdict == "contradicted":
             return finding("contradicts", "It contradicts this.")
         if others and verdict == "unsupported":
             return finding("redundant", f"{others[0]} supports this without it.")
         if verdict == "unsupported" and supporting:
-            better = supporting[0].window.evidence_id
+            better = supporting[0].evidence_id
             return finding("misattributed", f"{cited} does not support this; {better} does.", better)
         if verdict == "unsupported":
             return finding("unsupported", "It does not support this.")
@@ -316,74 +304,37 @@ class LocalVerifier:
 
 def said(claim: Claim) -> str:
     """Return what the claim says, without its markers: in words that stand alone, where somebody put it so."""
-    if claim.statement:
-        return claim.statement
-    parts, at = [], 0
-    for start, end in sorted(claim.markers):
-        parts.append(claim.text[at:start])
-        at = max(at, end)
-    return " ".join("".join([*parts, claim.text[at:]]).split())
+    return claim.statement or " ".join(unmarked(claim).split())
 
 
-def verdict_of(scored: Sequence[Scored], thresholds: Thresholds) -> ClaimVerdict:
-    """Return the verdict that the scores of a claim's windows give."""
-    best = max(each.score.supports for each in scored)
+def verdict_of(scored: Sequence[Window], settings: Settings) -> ClaimVerdict:
+    """Return the verdict that the scores of a claim's windows give, by the thresholds of the settings."""
+    best = max(each.supports for each in scored)
     worst = _most_contradicting(scored)
-    against = worst.score.contradicts or 0.0 if worst else 0.0
-    if best >= thresholds.supported:
+    against = worst.contradicts or 0.0 if worst else 0.0
+    if best >= settings.local_supported_from:
         return "supported" if against < DISAGREE_FROM else "unverifiable"
-    if worst is not None and against >= thresholds.contradicted and best < DISAGREE_FROM:
+    if worst is not None and against >= settings.local_contradicted_from and best < DISAGREE_FROM:
         return "contradicted"
-    return "unsupported" if best <= thresholds.unsupported else "unverifiable"
+    return "unsupported" if best <= settings.local_unsupported_to else "unverifiable"
 
 
-def _most_contradicting(scored: Sequence[Scored]) -> Scored | None:
+def _most_contradicting(scored: Sequence[Window]) -> Window | None:
     """Return the window that contradicts most, of those that are about the same thing; None where none is."""
-    related = [each for each in scored if each.score.contradicts is not None and each.window.shared >= SHARED_LEAST]
-    return max(related, key=lambda each: each.score.contradicts or 0.0, default=None)
+    related = [each for each in scored if each.contradicts is not None and each.shared >= SHARED_LEAST]
+    return max(related, key=lambda each: each.contradicts or 0.0, default=None)
 
 
-UNSUPPORTED_MOST = 0.5
-
-
-def _support(verdict: ClaimVerdict, best: float) -> float:
-    """Return the support that goes with a verdict: one that denies it is never given more than half."""
-    return min(best, UNSUPPORTED_MOST) if verdict in ("contradicted", "unsupported") else best
-
-
-def _confidence(verdict: ClaimVerdict, best: float, worst: Scored | None) -> float | None:
-    if verdict == "supported":
-        return best
-    if verdict == "contradicted" and worst is not None:
-        return worst.score.contradicts
-    return 1 - best if verdict == "unsupported" else None
-
-
-def _contradiction(claim: Claim, worst: Scored) -> Contradiction:
+def _contradiction(claim: Claim, worst: Window) -> Contradiction:
     return Contradiction(
         kind="stated",
         claim_start=0,
         claim_end=len(claim.text),
         claim_text=claim.text,
-        evidence_id=worst.window.evidence_id,
-        evidence_start=worst.window.start,
-        evidence_end=worst.window.end,
-        evidence_text=worst.window.text,
+        evidence_id=worst.evidence_id,
+        evidence_start=worst.start,
+        evidence_end=worst.end,
+        evidence_text=worst.text,
         reason="The verifier model reads this passage as a contradiction of the claim.",
-        strength=worst.score.contradicts or 0.0,
-    )
-
-
-def _issue(verdict: ClaimVerdict, best: float, worst: Scored | None, thresholds: Thresholds) -> str | None:
-    if verdict == "supported":
-        return None
-    if verdict == "contradicted":
-        return "The verifier model reads a passage of the evidence as a contradiction of this."
-    if verdict == "unsupported":
-        return f"No passage of the evidence supports this by the verifier model (highest support {best:.2f})."
-    if best >= thresholds.supported and worst is not None:
-        return "Not confirmed: one passage supports this and another contradicts it, by the verifier model."
-    return (
-        f"Not confirmed: the verifier model can't decide (highest support {best:.2f}; it confirms from "
-        f"{thresholds.supported:.2f} on)."
+        strength=worst.contradicts or 0.0,
     )

@@ -7,17 +7,3 @@ Reading and auditing only: no tool decides, deletes or changes a setting; decidi
 arguments and their answers are plain functions and models (``tools``, ``arguments``, ``reports``); only ``server`` and
 ``transports`` know the SDK.
 """
-
-from __future__ import annotations
-
-import importlib.util
-
-from masis.errors import MissingExtra
-
-__all__ = ["require"]
-
-
-def require() -> None:
-    """Raise MissingExtra where the SDK is not installed."""
-    if importlib.util.find_spec("mcp") is None:
-        raise MissingExtra("The MCP server needs a package that is not installed: pip install '.[mcp]'")

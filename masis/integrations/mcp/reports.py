@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -166,59 +166,33 @@ def address(case_id: str, evidence_id: str) -> str:
     return "/".join(part.replace("%", "%25").replace("/", "%2F") for part in (case_id, evidence_id))
 
 
-def used(sources: Iterable[Any]) -> tuple[UsedSource, ...]:
+def used(sources: Sequence[Any]) -> tuple[UsedSource, ...]:
     """Return what the evidence ids of a result refer to; ``source_id`` is None for evidence given in full."""
-    return tuple(
-        UsedSource(
-            evidence_id=source.chunk.id,
-            source_id=None if source.case_id is None else address(source.case_id, source.evidence_id),
-        )
-        for source in sources
-    )
+    stored = {each.chunk.id: address(each.case_id, each.evidence_id) for each in sources if each.case_id is not None}
+    names = (source.chunk.id for source in sources)
+    return tuple(UsedSource(evidence_id=name, source_id=stored.get(name)) for name in names)
 
 
-_OF_RUN = (
-    *("case_id", "started_at", "finished_at", "models", "termination_reason", "converged", "final_answer"),
-    *("quality", "revised_quality", "final_quality_score", "improvement_percentage", "needs_review"),
-    *("review_reasons", "warnings", "usage"),
-)
-
-
-def of_run(run: Run, *, whole: bool = False, reused: bool | None = None) -> RunReport:
-    """Return the report on a finished run."""
-    best = run.best_iteration
-    found = _issues(run.original) if run.original else ()
-    revised = _issues(run.revised) if run.revised else ()
-    return RunReport(
-        run_id=run.id,
-        state="finished",
-        uri=uri("run", run.id),
-        best_iteration=best.iteration_number if best else None,
-        iterations=tuple(map(_iteration, run.iterations)),
-        issues=found[:MOST_ISSUES],
-        revised_issues=revised[:MOST_ISSUES],
-        issues_left_out=max(0, len(found) - MOST_ISSUES) + max(0, len(revised) - MOST_ISSUES),
-        reused=reused,
-        run=run.model_dump(mode="json") if whole else None,
-        **{name: getattr(run, name) for name in _OF_RUN},
-    )
-
-
-def of_progress(progress: RunProgress, *, whole: bool = False) -> RunReport:
-    """Return the report on a run under way or interrupted, as far as it has come."""
-    last = progress.iterations[-1] if progress.iterations else None
-    return RunReport(
-        run_id=progress.run_id,
-        case_id=progress.case_id,
-        state=progress.state,
-        uri=uri("run", progress.run_id),
-        started_at=progress.started_at,
-        models=progress.models,
-        iterations=tuple(map(_iteration, progress.iterations)),
-        issues=_issues(last)[:MOST_ISSUES] if last else (),
-        why=progress.why,
-        run=progress.model_dump(mode="json") if whole else None,
-    )
+def of_run(run: Run | RunProgress, *, whole: bool = False, reused: bool | None = None) -> RunReport:
+    """Return the report on a run; on one under way or interrupted, as far as it has come."""
+    given = {name: getattr(run, name) for name in RunReport.model_fields if hasattr(run, name)}
+    if isinstance(run, Run):
+        best, answers = run.best_iteration, (run.original, run.revised)
+        number = best.iteration_number if best else None
+        given |= {"run_id": run.id, "state": "finished", "best_iteration": number}
+    else:
+        answers = (run.iterations[-1] if run.iterations else None, None)
+    found, revised = (_issues(each) if each else () for each in answers)
+    made = {
+        "uri": uri("run", given["run_id"]),
+        "iterations": tuple(map(_iteration, run.iterations)),
+        "issues": found[:MOST_ISSUES],
+        "revised_issues": revised[:MOST_ISSUES],
+        "issues_left_out": max(0, len(found) - MOST_ISSUES) + max(0, len(revised) - MOST_ISSUES),
+        "reused": reused,
+        "run": run.model_dump(mode="json") if whole else None,
+    }
+    return RunReport(**(given | made))
 
 
 def _iteration(iteration: Iteration) -> IterationReport:

@@ -6,21 +6,19 @@ in ``prompts.toml``; what is given as an argument is quoted as JSON, so that it 
 
 from __future__ import annotations
 
-import difflib
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import unquote, urlsplit
 
 from mcp import types as wire
-from pydantic import Field
+from pydantic import BaseModel, Field, create_model
 
 from masis.errors import InputError
 from masis.integrations.mcp.quoting import named, quoted_json, visible
-from masis.integrations.mcp.reports import uri
-from masis.integrations.mcp.tools import Tools, Watch, cursor_of, page_of
-from masis.schema import limits
+from masis.integrations.mcp.reports import CaseReport, uri
+from masis.integrations.mcp.tools import Text, Tools, cursor_of, page_of, read_arguments
 from masis.schema.run import Run
 from masis.services.records import CaseFilter
 
@@ -30,9 +28,17 @@ PAGE = 50
 MOST = 100
 """Values that the protocol takes in one completion."""
 
-TEMPLATES = (
-    ("masis://run/{run_id}", "run", "A run with all its records, as masis audit --out writes it."),
-    ("masis://case/{case_id}", "case", "A case with where it stands and its runs; ids are percent-encoded."),
+_TEMPLATES = {
+    "run": "A run with all its records, as masis audit --out writes it.",
+    "case": "A case with where it stands and its runs; ids are percent-encoded.",
+}
+TEMPLATES = wire.ListResourceTemplatesResult(
+    resource_templates=[
+        wire.ResourceTemplate(
+            uri_template=f"masis://{kind}/{{{kind}_id}}", name=kind, description=words, mime_type=JSON
+        )
+        for kind, words in _TEMPLATES.items()
+    ]
 )
 
 
@@ -40,34 +46,29 @@ def listed(tools: Tools, cursor: str | None) -> wire.ListResourcesResult:
     """Return one page of cases, newest first, each with its newest run. Raises InputError for a wrong cursor."""
     page = page_of(cursor, "resources")
     found = tools.workbench.cases.find(CaseFilter(order="newest", page=page, size=PAGE))
-
-    def resources() -> Iterator[wire.Resource]:
-        for case in found.rows:
-            about = f"“{visible(case.query)}”"
-            yield _resource("case", case.id, f"{case.state}: {about}")
-            if case.run_id:
-                yield _resource("run", case.run_id, f"Audit of {about}")
-
+    resources = []
+    for case in found.rows:
+        about = f"“{visible(case.query)}”"
+        titles = {("case", case.id): f"{case.state}: {about}", ("run", case.run_id): f"Audit of {about}"}
+        resources += [
+            wire.Resource(uri=uri(kind, each), name=f"{kind} {visible(each)}", title=title, mime_type=JSON)
+            for (kind, each), title in titles.items()
+            if each
+        ]
     following = cursor_of(page + 1, "resources") if page * PAGE < found.total else None
-    return wire.ListResourcesResult(resources=list(resources()), next_cursor=following)
+    return wire.ListResourcesResult(resources=resources, next_cursor=following)
 
 
-def _resource(kind: str, identifier: str, title: str) -> wire.Resource:
-    name = f"{kind} {visible(identifier)}"
-    return wire.Resource(uri=uri(kind, identifier), name=name, title=title, mime_type=JSON)
-
-
-def read(tools: Tools, given: str) -> str:
-    """Return the JSON of a resource. Raises InputError for an address that names nothing, with near ones."""
+def read(tools: Tools, given: str) -> wire.ReadResourceResult:
+    """Return a resource, in JSON. Raises InputError for an address that names nothing, with near ones."""
     address = urlsplit(given)
-    identifier = unquote(address.path.removeprefix("/"))
-    if address.scheme == "masis" and identifier and not (address.query or address.fragment):
-        if address.netloc == "run":
-            found = tools.run(identifier)
-            whole: dict[str, Any] = found.model_dump(mode="json")
-            return quoted_json(whole if isinstance(found, Run) else {"finished": False, **whole})
-        if address.netloc == "case":
-            return quoted_json(tools.get_case(Watch(), identifier).model_dump(mode="json"))
+    identifier, alone = unquote(address.path.removeprefix("/")), not (address.query or address.fragment)
+    if address.scheme == "masis" and address.netloc in _TEMPLATES and identifier and alone:
+        found: BaseModel = tools.run(identifier) if address.netloc == "run" else tools.get_case(identifier)
+        whole = ({} if isinstance(found, Run | CaseReport) else {"finished": False}) | found.model_dump(mode="json")
+        return wire.ReadResourceResult(
+            contents=[wire.TextResourceContents(uri=given, text=quoted_json(whole), mime_type=JSON)]
+        )
     raise InputError(
         f"there is no resource '{visible(given)}'",
         cure="There are masis://run/RUN_ID and masis://case/CASE_ID, with ids percent-encoded.",
@@ -75,13 +76,13 @@ def read(tools: Tools, given: str) -> str:
     )
 
 
-def completed(tools: Tools, argument: str, beginning: str) -> wire.Completion:
+def completed(tools: Tools, argument: str, beginning: str) -> wire.CompleteResult:
     """Return the ids that begin so, newest first; none for an argument that takes no id."""
-    kinds: dict[str, Literal["case", "run"]] = {"case_id": "case", "run_id": "run"}
-    if argument not in kinds or any("\ud800" <= char <= "\udfff" for char in beginning):  # half a character
-        return wire.Completion(values=[], total=0, has_more=False)
-    found = tools.workbench.store.evidence.ids_beginning(kinds[argument], beginning, MOST)
-    return wire.Completion(values=list(found.ids), total=found.total, has_more=found.total > len(found.ids))
+    kinds: dict[str, Literal["cases", "runs"]] = {"case_id": "cases", "run_id": "runs"}
+    ids, total = tuple[str, ...](), 0
+    if argument in kinds and not any("\ud800" <= char <= "\udfff" for char in beginning):  # half a character
+        ids, total = tools.workbench.store.evidence.ids_beginning(kinds[argument], beginning, MOST)
+    return wire.CompleteResult(completion=wire.Completion(values=list(ids), total=total, has_more=total > len(ids)))
 
 
 class Prompt(wire.Prompt):
@@ -90,34 +91,27 @@ class Prompt(wire.Prompt):
     arguments: list[wire.PromptArgument] = Field(default_factory=list)
     text: str = Field(exclude=True)
 
-    def message(self, arguments: Mapping[str, str] | None) -> str:
+    def message(self, given: Mapping[str, str] | None) -> str:
         """Return the text for the agent. Raises InputError naming each missing, unknown or too long argument."""
-        values = {name: value for name, value in (arguments or {}).items() if value.strip()}
-        names = [argument.name for argument in self.arguments]
-        wrong = [f"{each.name} is missing" for each in self.arguments if each.required and each.name not in values]
-        wrong += [f"there is no argument {named(name)}" for name in values if name not in names]
-        wrong += [
-            f"{named(name)} has more than {limits.ANSWER:,} characters"
-            for name in values
-            if len(values[name]) > limits.ANSWER
-        ]
-        if wrong:
-            takes = f"{self.name} takes {', '.join(names) or 'no arguments'}."
-            raise InputError("; ".join(wrong), cure=takes, field="arguments")
+        fields: dict[str, Any] = {
+            each.name: (Text, ...) if each.required else (Text | None, None) for each in self.arguments
+        }
+        values = {name: value for name, value in (given or {}).items() if value.strip()}
+        read_arguments(create_model(self.name, **fields), values)
         return self.text if not values else f"{self.text}\n\nThe arguments, as data: {quoted_json(values)}"
 
 
-PROMPTS: tuple[Prompt, ...] = tuple(
-    Prompt.model_validate(each)
+PROMPTS: dict[str, Prompt] = {
+    each["name"]: Prompt.model_validate(each)
     for each in tomllib.loads(Path(__file__).with_name("prompts.toml").read_text(encoding="utf-8"))["prompts"]
-)
+}
 
 
-def prompt_named(name: str) -> Prompt:
-    """Return the prompt of this name. Raises InputError naming those there are."""
-    by_name: dict[str, Prompt] = {prompt.name: prompt for prompt in PROMPTS}
-    if name in by_name:
-        return by_name[name]
-    near = difflib.get_close_matches(name[:60], by_name, n=1)
-    hint = f" (did you mean {near[0]}?)" if near else ""
-    raise InputError(f"there is no prompt {named(name)}{hint}", cure=f"There are: {', '.join(by_name)}.", field="name")
+def prompted(name: str, arguments: Mapping[str, str] | None) -> wire.GetPromptResult:
+    """Return the message of a prompt. Raises InputError for another name or wrong arguments."""
+    if name not in PROMPTS:
+        raise InputError(f"there is no prompt {named(name)}", cure=f"There are: {', '.join(PROMPTS)}.", field="name")
+    message = wire.TextContent(type="text", text=PROMPTS[name].message(arguments))
+    return wire.GetPromptResult(
+        description=PROMPTS[name].description, messages=[wire.PromptMessage(role="user", content=message)]
+    )

@@ -7,7 +7,7 @@ import contextvars
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import asdict
 from typing import Any, TypeAlias, TypeVar
@@ -22,7 +22,7 @@ from masis.errors import MasisError
 from masis.integrations.mcp import resources
 from masis.integrations.mcp.quoting import NOTICE, named, quoted_json
 from masis.integrations.mcp.spending import Receipt, Spending
-from masis.integrations.mcp.tools import Progress, Stopped, Tool, Tools, Watch, all_tools
+from masis.integrations.mcp.tools import TOOLS, Progress, Stopped, Tool, Tools, Watch
 from masis.services import Workbench
 
 log = logging.getLogger("masis.integrations.mcp")
@@ -96,22 +96,23 @@ class MasisServer:
         self._uncounted = self.spending.watch()
         self.tools = Tools(workbench, self.spending)
         self._audits, self._readers = Pool(audits, "mcp-audit"), Pool(READERS, "mcp-read")
-        by_name = all_tools()
+        tools, reading = self.tools, self._reading
         self.server: Server[Any] = Server(
             "masis-workbench",
             version=version.APP,
             title="MASIS Workbench",
             description="Audits answers against their evidence.",
             instructions=INSTRUCTIONS,
-            get_tool_input_schema=lambda name: by_name[name].input_schema() if name in by_name else None,
+            get_tool_input_schema=lambda name: TOOLS[name].input_schema() if name in TOOLS else None,
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,
-            on_list_resources=self._list_resources,
-            on_list_resource_templates=self._list_templates,
-            on_read_resource=self._read_resource,
-            on_list_prompts=self._list_prompts,
-            on_get_prompt=self._get_prompt,
-            on_completion=self._complete,
+            # resources, and what a person chooses or types in a client
+            on_list_resources=reading(lambda given: resources.listed(tools, given.cursor if given else None)),
+            on_list_resource_templates=reading(lambda given: resources.TEMPLATES),
+            on_read_resource=reading(lambda given: resources.read(tools, str(given.uri))),
+            on_list_prompts=reading(lambda given: wire.ListPromptsResult(prompts=list(resources.PROMPTS.values()))),
+            on_get_prompt=reading(lambda given: resources.prompted(given.name, given.arguments)),
+            on_completion=reading(lambda given: resources.completed(tools, given.argument.name, given.argument.value)),
         )
 
     def close(self) -> None:
@@ -120,27 +121,24 @@ class MasisServer:
         self._audits.close(PATIENCE_S)
         self._uncounted()
 
-    # tools
+    def _reading(self, read: Callable[[Any], R]) -> Callable[[Context, Any], Awaitable[R]]:
+        """Return what handles requests that only read. What people can cause is a protocol error with its cure."""
+
+        async def handle(ctx: Context, given: Any) -> R:
+            try:
+                return await self._readers.do(lambda gone: read(given))
+            except MasisError as error:
+                raise MCPError(code=wire.INVALID_PARAMS, message=str(error), data=error.about) from error
+
+        return handle
 
     async def _list_tools(self, ctx: Context, params: Any) -> wire.ListToolsResult:
-        return wire.ListToolsResult(
-            tools=[
-                wire.Tool(
-                    name=tool.name,
-                    title=tool.marks.title,
-                    description=tool.description,
-                    input_schema=tool.input_schema(),
-                    output_schema=tool.output_schema,
-                    annotations=wire.ToolAnnotations(title=tool.marks.title, **tool.marks.hints(self.tools.settings)),
-                )
-                for tool in all_tools().values()
-            ]
-        )
+        return wire.ListToolsResult(tools=[tool.listed(self.tools.settings) for tool in TOOLS.values()])
 
     async def _call_tool(self, ctx: Context, params: wire.CallToolRequestParams) -> wire.CallToolResult:
-        tool = all_tools().get(params.name)
+        tool = TOOLS.get(params.name)
         if tool is None:
-            return _failed(f"There is no tool {named(params.name)}. There are: {', '.join(all_tools())}.")
+            return _failed(f"There is no tool {named(params.name)}. There are: {', '.join(TOOLS)}.")
         try:
             arguments = tool.read(params.arguments or {})
             result, text, receipt = await self._done(ctx, tool, arguments)
@@ -155,11 +153,11 @@ class MasisServer:
                 f"{tool.name} failed by a fault of the server, which its log on stderr describes; the arguments are "
                 "not to blame, and the same call is likely to fail again."
             )
-        texts = [text, NOTICE, *([receipt.in_words()] if tool.marks.audits else [])]
+        texts = [text, NOTICE, *([receipt.in_words()] if tool.audits else [])]
         return wire.CallToolResult(
             content=[wire.TextContent(type="text", text=each) for each in texts],
             structured_content=result,
-            _meta={"masis/cost": asdict(receipt)} if tool.marks.audits else None,
+            _meta={"masis/cost": asdict(receipt)} if tool.audits else None,
         )
 
     async def _done(self, ctx: Context, tool: Tool, arguments: dict[str, Any]) -> tuple[dict[str, Any], str, Receipt]:
@@ -176,72 +174,29 @@ class MasisServer:
                 result = tool.call(self.tools, arguments, watch)
             return result, quoted_json(result), receipt
 
-        reporting = asyncio.ensure_future(_pass_on(queued, ctx, alive=not tool.marks.steps))
+        async def pass_on() -> None:
+            """Send progress as it comes, until the end of it; a client that asked for none gets none.
+
+            Where the tool reports none, a client that counts silence as failure gets the seconds so far.
+            """
+            began = time.monotonic()
+            while True:
+                try:
+                    progress = await asyncio.wait_for(queued.get(), None if tool.steps else ALIVE_S)
+                except TimeoutError:
+                    progress = Progress(round(time.monotonic() - began), None, "seconds, still at work")
+                if progress is None:
+                    return
+                await ctx.session.report_progress(progress.done, progress.total, progress.message)
+
+        reporting = asyncio.ensure_future(pass_on())
         try:
-            found = await (self._audits if tool.marks.audits else self._readers).do(work)
+            found = await (self._audits if tool.audits else self._readers).do(work)
             queued.put_nowait(None)
             await reporting
         finally:
             reporting.cancel()
         return found
-
-    # resources, and what a person chooses or types in a client
-
-    async def _list_resources(
-        self, ctx: Context, params: wire.PaginatedRequestParams | None
-    ) -> wire.ListResourcesResult:
-        return await self._read(lambda: resources.listed(self.tools, params.cursor if params else None))
-
-    async def _list_templates(self, ctx: Context, params: Any) -> wire.ListResourceTemplatesResult:
-        return wire.ListResourceTemplatesResult(
-            resource_templates=[
-                wire.ResourceTemplate(uri_template=uri, name=name, description=words, mime_type=resources.JSON)
-                for uri, name, words in resources.TEMPLATES
-            ]
-        )
-
-    async def _read_resource(self, ctx: Context, params: wire.ReadResourceRequestParams) -> wire.ReadResourceResult:
-        uri = str(params.uri)
-        text = await self._read(lambda: resources.read(self.tools, uri))
-        return wire.ReadResourceResult(
-            contents=[wire.TextResourceContents(uri=uri, text=text, mime_type=resources.JSON)]
-        )
-
-    async def _list_prompts(self, ctx: Context, params: Any) -> wire.ListPromptsResult:
-        return wire.ListPromptsResult(prompts=list(resources.PROMPTS))
-
-    async def _get_prompt(self, ctx: Context, params: wire.GetPromptRequestParams) -> wire.GetPromptResult:
-        text = await self._read(lambda: resources.prompt_named(params.name).message(params.arguments))
-        message = wire.PromptMessage(role="user", content=wire.TextContent(type="text", text=text))
-        return wire.GetPromptResult(description=resources.prompt_named(params.name).description, messages=[message])
-
-    async def _complete(self, ctx: Context, params: wire.CompleteRequestParams) -> wire.CompleteResult:
-        asked = params.argument
-        found = await self._read(lambda: resources.completed(self.tools, asked.name, asked.value))
-        return wire.CompleteResult(completion=found)
-
-    async def _read(self, work: Callable[[], R]) -> R:
-        """Return something only read. What people can cause is a protocol error with its cure."""
-        try:
-            return await self._readers.do(lambda gone: work())
-        except MasisError as error:
-            raise MCPError(code=wire.INVALID_PARAMS, message=str(error), data=error.about) from error
-
-
-async def _pass_on(queued: asyncio.Queue[Progress | None], ctx: Context, *, alive: bool) -> None:
-    """Send progress as it comes, until the end of it; a client that asked for none gets none.
-
-    ``alive``: the tool reports none, so a client that counts silence as failure gets the seconds so far.
-    """
-    began = time.monotonic()
-    while True:
-        try:
-            progress = await asyncio.wait_for(queued.get(), ALIVE_S if alive else None)
-        except TimeoutError:
-            progress = Progress(round(time.monotonic() - began), None, "seconds, still at work")
-        if progress is None:
-            return
-        await ctx.session.report_progress(progress.done, progress.total, progress.message)
 
 
 def _failed(message: str, error: MasisError | None = None) -> wire.CallToolResult:

@@ -70,24 +70,21 @@ class Spending:
     @property
     def reached(self) -> bool:
         """Whether no model may be asked any more."""
-        if self.limit_usd is None:
-            return False
-        with self._lock:
-            return self.total.cost_usd >= self.limit_usd or self.total.unpriced > 0
+        return self.limit_usd is not None and (self.total.cost_usd >= self.limit_usd or self.total.unpriced > 0)
 
     def check(self) -> None:
         """Raise SpendingLimit where no model may be asked any more."""
-        if not self.reached:
-            return
-        if self.total.unpriced:
+        if self.reached and self.total.unpriced:
             raise SpendingLimit(
                 "a model whose price is not known was asked, so that the limit of --max-cost can't be kept. Set its "
                 "price in the table prices of the configuration, 0 for a model of your own, and start the server again."
             )
-        raise SpendingLimit(
-            f"the limit of this server is reached: {self.total.cost_usd:.4f} of {self.limit_usd:g} USD (--max-cost). "
-            "Whoever runs it can start it again with a higher one; tools that ask no model go on working."
-        )
+        if self.reached:
+            raise SpendingLimit(
+                f"the limit of this server is reached: {self.total.cost_usd:.4f} of {self.limit_usd:g} USD "
+                "(--max-cost). Whoever runs it can start it again with a higher one; tools that ask no model go on "
+                "working."
+            )
 
     @contextmanager
     def receipt(self) -> Iterator[Receipt]:

@@ -13,24 +13,22 @@ import hashlib
 import json
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from functools import cache
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
+from mcp import types as wire
 from mcp.server.mcpserver.utilities.func_metadata import FuncMetadata, func_metadata
 from pydantic import (
     AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
-    GetJsonSchemaHandler,
     StrictBool,
     StrictInt,
     StrictStr,
     ValidationError,
 )
 from pydantic.alias_generators import to_camel
-from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema, PydanticCustomError
+from pydantic_core import PydanticCustomError
 
 from masis.api import audits, draft_critique
 from masis.api.roles import uses_models
@@ -38,7 +36,7 @@ from masis.errors import InputError, MasisError, UnknownRecord
 from masis.integrations.mcp import reports
 from masis.integrations.mcp.quoting import named, visible
 from masis.integrations.mcp.reports import address
-from masis.integrations.mcp.sources import Source, among, best_chunks, gathered, near_case_ids, near_run_ids
+from masis.integrations.mcp.sources import Source, best_chunks, gathered, near_cases, near_runs
 from masis.integrations.mcp.spending import Spending
 from masis.schema import limits
 from masis.schema.base import Share
@@ -49,7 +47,7 @@ from masis.schema.review import CaseState
 from masis.schema.run import Event, ReviewTier, Run
 from masis.schema.storable import refuse_unstorable
 from masis.services import Actor, Workbench
-from masis.services.records import CaseFilter, QueueOrder
+from masis.services.records import CaseFilter, QueueOrder, RunProgress
 from masis.settings import Settings
 
 MOST_CLAIM = 5_000
@@ -101,17 +99,13 @@ def _distinct(chunks: tuple[Evidence, ...]) -> tuple[Evidence, ...]:
     return chunks
 
 
-class _WithoutNull:
-    """The schema does not offer null for what may be left out; a null that arrives is taken for nothing."""
-
-    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        (only,) = (each for each in handler(schema)["anyOf"] if each != {"type": "null"})
-        found: JsonSchemaValue = only
-        return found
+def _without_null(schema: dict[str, Any]) -> None:
+    schema |= next(each for each in schema.pop("anyOf") if each != {"type": "null"})
 
 
 T = TypeVar("T")
-Maybe = Annotated[T | None, _WithoutNull()]
+Maybe = Annotated[T | None, Field(json_schema_extra=_without_null)]
+"""The schema does not offer null for what may be left out; a null that arrives is taken for nothing."""
 Query = Annotated[StrictStr, _at_most(limits.QUESTION, "characters", "question_characters"), AfterValidator(_not_blank)]
 Text = Annotated[StrictStr, _at_most(limits.ANSWER, "characters", "answer_characters"), AfterValidator(_not_blank)]
 ClaimText = Annotated[StrictStr, _at_most(MOST_CLAIM, "characters"), AfterValidator(_not_blank)]
@@ -170,36 +164,124 @@ class Watch(NamedTuple):
         return False
 
 
-class Marks(NamedTuple):
-    """What a client may tell its user before a call. ``audits``: it may take long and waits among the audits."""
+def read_arguments(model: type[BaseModel], given: Mapping[str, Any]) -> BaseModel:
+    """Return the arguments of a tool or a prompt. Raises InputError naming each that is wrong."""
+    fields = {field.alias or name: field for name, field in model.model_fields.items()}
+    wrong = []
+    for name in (each for each in given if each not in fields):
+        near = difflib.get_close_matches(name[:60], fields, n=1)
+        wrong.append(f"There is no argument {visible(name)}{f' (did you mean {near[0]}?)' if near else ''}.")
+    try:
+        refuse_unstorable(given, "the arguments")
+        read = model.model_validate({name: given[name] for name in fields if name in given})
+    except PydanticCustomError as error:
+        wrong.append(f"{error.message()}.")
+    except ValidationError as error:
+        wrong += [visible(str(each), 300) for each in explain_all(error)]
+    if not wrong:
+        return read
+    more = f"{len(wrong) - _WRONG_NAMED} more are wrong. " if len(wrong) > _WRONG_NAMED else ""
+    needed = [name for name, field in fields.items() if field.is_required()]
+    optional = [name for name in fields if name not in needed]
+    parts = [f"required: {', '.join(needed)}"] if needed else []
+    parts += [f"may be given: {', '.join(optional)}"] if optional else []
+    raise InputError(
+        " ".join(dict.fromkeys(wrong[:_WRONG_NAMED])),
+        cure=f"{more}Arguments {'; '.join(parts)}." if parts else "There are none.",
+        field="arguments",
+    )
 
+
+def tidied(value: Any, *, names: bool = False) -> Any:
+    """Return a schema without what pydantic adds and nobody reads: titles, and null as a default.
+
+    ``names``: the keys are names of fields, none of them is a keyword of the schema.
+    """
+    if isinstance(value, list):
+        return [tidied(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        key: tidied(item, names=key in ("properties", "$defs") and not names)
+        for key, item in value.items()
+        if names or not (key == "title" or (key == "default" and item is None))
+    }
+
+
+class Tool(NamedTuple):
+    """One tool, as the SDK reads its method. Names of arguments as the protocol writes them are aliases.
+
+    ``audits``: it may take long, waits among the audits, and may ask models. ``steps``: it reports its progress.
+    """
+
+    name: str
     title: str
+    description: str
+    metadata: FuncMetadata
+    output_schema: dict[str, Any]
     audits: bool = False
     writes: bool = False
-    asks_models: bool = False
     steps: bool = False
 
-    def hints(self, settings: Settings) -> dict[str, bool]:
-        """Return what is changed, and whether anything leaves the machine."""
-        return {
-            "read_only_hint": not self.writes,
-            "destructive_hint": False,
-            "idempotent_hint": not self.writes,  # run_audit makes one run, but with again a further one
-            "open_world_hint": self.asks_models and uses_models(settings),
-        }
+    def listed(self, settings: Settings) -> wire.Tool:
+        """Return the tool as clients see it, with what they may tell their users before a call."""
+        hints = wire.ToolAnnotations(
+            title=self.title,
+            read_only_hint=not self.writes,
+            destructive_hint=False,
+            idempotent_hint=not self.writes,  # run_audit makes one run, but with again a further one
+            open_world_hint=self.audits and uses_models(settings),
+        )
+        return wire.Tool(
+            name=self.name,
+            title=self.title,
+            description=self.description,
+            input_schema=self.input_schema(),
+            output_schema=self.output_schema,
+            annotations=hints,
+        )
 
+    def input_schema(self) -> dict[str, Any]:
+        """Return the JSON schema of the arguments."""
+        schema: dict[str, Any] = tidied(self.metadata.arg_model.model_json_schema(by_alias=True))
+        if self.name == "critique_answer":
+            schema.pop("additionalProperties", None)  # as the spec has it; unknown names are refused all the same
+        return schema
+
+    def read(self, received: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the arguments of a call by the method's names. Raises InputError naming each that is wrong."""
+        given = {name: each for name, each in received.items() if each is not None}
+        read = read_arguments(self.metadata.arg_model, self.metadata.pre_parse_json(given))
+        return {name: getattr(read, name) for name in type(read).model_fields}
+
+    def call(self, tools: Tools, arguments: dict[str, Any], watch: Watch) -> dict[str, Any]:
+        """Return the structured result, as ``output_schema`` describes it."""
+        followed = {"watch": watch} if self.audits else {}
+        found: BaseModel = getattr(tools, self.name)(**followed, **arguments)
+        if not isinstance(found, CritiqueResult):
+            return found.model_dump(mode="json", by_alias=True)
+        whole = found.model_dump(mode="json", by_alias=True, exclude_none=True)  # the spec leaves out what is not there
+        return whole | {"confidence": found.confidence}
+
+
+TOOLS: dict[str, Tool] = {}
+"""The tools by name, in the order in which they are defined."""
 
 M = TypeVar("M", bound=Callable[..., Any])
 
 
 def tool(title: str, **marks: bool) -> Callable[[M], M]:
-    """Make a method a tool, with these marks; its docstring is what an agent reads."""
+    """Make a method a tool; its docstring is what an agent reads."""
 
-    def mark(method: M) -> M:
-        method.marks = Marks(title, **marks)  # type: ignore[attr-defined]
+    def made(method: M) -> M:
+        name, description = method.__name__, " ".join(str(method.__doc__).split())
+        read = func_metadata(method, skip_names=("self", "watch"))
+        config = ConfigDict(alias_generator=to_camel, extra="forbid")
+        read.arg_model = type(name, (read.arg_model,), {"model_config": config, "__module__": __name__})
+        TOOLS[name] = Tool(name, title, description, read, tidied(read.output_schema), **marks)
         return method
 
-    return mark
+    return made
 
 
 class Tools:
@@ -210,7 +292,7 @@ class Tools:
         self.spending = spending or Spending()
         self._audited: dict[str, threading.Lock] = {}
 
-    @tool("Critique a draft answer", audits=True, asks_models=True)
+    @tool("Critique a draft answer", audits=True)
     def critique_answer(
         self,
         watch: Watch,
@@ -239,7 +321,6 @@ class Tools:
     @tool("Check the citations of an answer")
     def audit_citations(
         self,
-        watch: Watch,
         answer: Annotated[
             Text, Field(description="The answer whose citations are checked, with its markers such as [1]")
         ],
@@ -253,7 +334,7 @@ class Tools:
         found = audits.audit_citations(answer, [source.chunk for source in sources], self.settings)
         return reports.CitationReport(audit=found, sources=reports.used(sources))
 
-    @tool("Verify claims against evidence", audits=True, asks_models=True)
+    @tool("Verify claims against evidence", audits=True)
     def verify_claims(
         self,
         watch: Watch,
@@ -274,7 +355,7 @@ class Tools:
         checks = audits.verify_claims(claims, chunks, self.settings, cancelled=watch.stop_if_gone)
         return reports.ClaimsReport(checks=tuple(checks), sources=reports.used(sources))
 
-    @tool("Audit an answer", audits=True, writes=True, asks_models=True, steps=True)
+    @tool("Audit an answer", audits=True, writes=True, steps=True)
     def run_audit(
         self,
         watch: Watch,
@@ -299,19 +380,19 @@ class Tools:
             if found and not found.incomplete and found.termination_reason != "cancelled":
                 return reports.of_run(found, reused=True)
             self.spending.check()
+            report = _reporter(self.settings, chosen, watch)
+
+            def cancelled() -> bool:
+                return watch.stop_if_gone() or self.spending.reached
+
             run = self.workbench.audits.audit(
-                ACTOR,
-                chosen,
-                settings=self.settings,
-                on_event=_ProgressReporter(self.settings, chosen, watch).event,
-                cancelled=lambda: watch.stop_if_gone() or self.spending.reached,
+                ACTOR, chosen, settings=self.settings, on_event=report, cancelled=cancelled
             )
         return reports.of_run(run, reused=False)
 
     @tool("Read a run")
     def get_run(
         self,
-        watch: Watch,
         run_id: Annotated[Identifier, Field(description="Id of a run, as run_audit and list_queue give it")],
         detail: Annotated[
             Literal["issues", "whole"],
@@ -321,10 +402,8 @@ class Tools:
         """What an audit found: scores, issues, iterations, and whether a person must look and why. Also of a run that
         is under way or was interrupted, as far as it has come.
         """
-        whole, found = detail == "whole", self.run(run_id)
-        made = reports.of_run if isinstance(found, Run) else reports.of_progress
-        report = made(found, whole=whole)
-        if whole and len(json.dumps(report.run, ensure_ascii=False)) > MOST_REPORTED:
+        report = reports.of_run(self.run(run_id), whole=detail == "whole")
+        if report.run is not None and len(json.dumps(report.run, ensure_ascii=False)) > MOST_REPORTED:
             raise InputError(
                 f"is whole for this run more than {MOST_REPORTED:,} characters",
                 cure=f"Ask for issues, or read the resource {report.uri}.",
@@ -335,7 +414,6 @@ class Tools:
     @tool("Read a case")
     def get_case(
         self,
-        watch: Watch,
         case_id: Annotated[Identifier, Field(description="Id of a case, as list_queue and search_evidence give it")],
     ) -> reports.CaseReport:
         """A stored case: question, answer, evidence, state, runs."""
@@ -354,7 +432,6 @@ class Tools:
     @tool("List the review queue")
     def list_queue(
         self,
-        watch: Watch,
         text: Annotated[
             Annotated[StrictStr, _at_most(2_000, "characters")],
             Field(description="Words in id, question, answer or evidence, all of them"),
@@ -399,7 +476,6 @@ class Tools:
     @tool("Search stored evidence")
     def search_evidence(
         self,
-        watch: Watch,
         text: Annotated[Query, Field(description="Words that the evidence of a case holds, all of them")],
         limit: Annotated[Limit, Field(description="Cases on a page")] = 10,
         cursor: Cursor = None,
@@ -418,7 +494,7 @@ class Tools:
 
     # what several tools do
 
-    def run(self, run_id: str) -> Any:
+    def run(self, run_id: str) -> Run | RunProgress:
         """Return a finished run, or the progress of another one. Raises InputError naming near ids."""
         try:
             progress = self.workbench.runs.progress(run_id)
@@ -436,10 +512,7 @@ class Tools:
             return self._case(case_id)
         if case_id is not None or inline is None:
             raise InputError("give either caseId or case", cure="", field="arguments")
-        case = case_of(
-            {name: getattr(inline, name) for name in InlineCase.model_fields if name in inline.model_fields_set}
-            | (inline.model_extra or {})
-        )
+        case = case_of(inline.model_dump(exclude_unset=True))
         if inline.id is None:
             case = case.model_copy(update={"id": f"mcp-{case.digest()[:16]}"})
         self.workbench.cases.add_one(ACTOR, case)
@@ -460,8 +533,8 @@ class Tools:
         try:
             self.workbench.cases.summary(run_id)
         except UnknownRecord:
-            near, cure = near_run_ids(self.workbench, run_id), "list_queue gives the ids of runs."
-            return InputError(f"there is no run {named(run_id)}{among(near)}", cure=cure, field="runId")
+            near, cure = near_runs(self.workbench, run_id), "list_queue gives the ids of runs."
+            return InputError(f"there is no run {named(run_id)}{near}", cure=cure, field="runId")
         newest = next(iter(self.workbench.runs.for_case(run_id)), None)
         has = f"Its newest run is {named(newest.id)}." if newest else "It has no run yet; run_audit makes one."
         return InputError(f"{named(run_id)} is a case, not a run", cure=has, field="runId")
@@ -481,37 +554,36 @@ class Tools:
             return self.workbench.store.cases.get(case_id)
         except UnknownRecord as error:
             raise InputError(
-                f"there is no case {named(case_id)}{among(near_case_ids(self.workbench, case_id))}",
+                f"there is no case {named(case_id)}{near_cases(self.workbench, case_id)}",
                 cure="list_queue and search_evidence give the ids of cases; run_audit also takes a case in full.",
                 field="caseId",
             ) from error
 
 
-class _ProgressReporter:
-    """Turns the events of an audit into progress that only grows."""
+def _reporter(settings: Settings, case: Case, watch: Watch) -> Callable[[Event], None]:
+    """Return what turns the events of an audit into progress that only grows."""
+    total = float(settings.max_iterations * STEPS + (0 if case.answer and case.answer.strip() else 1))
+    done = 0.0
 
-    def __init__(self, settings: Settings, case: Case, watch: Watch) -> None:
-        self._watch, self._done = watch, 0.0
-        self._total = float(settings.max_iterations * STEPS + (0 if case.answer and case.answer.strip() else 1))
-
-    def event(self, event: Event) -> None:
-        """Take one event of the run."""
+    def take(event: Event) -> None:
+        nonlocal done
         where = f"iteration {event.iteration}, {event.step}" if event.iteration else str(event.step)
         match event.kind:
             case "run_started":
                 resumed = event.data.get("resumed_after", 0)
-                self._done = float(resumed * STEPS)
-                self._advance(0.0, f"run {event.run_id} {'is resumed' if resumed else 'begins'}")
+                done, message = float(resumed * STEPS), f"run {event.run_id} {'is resumed' if resumed else 'begins'}"
             case "step_started":
-                self._advance(0.5, where)
+                done, message = done + 0.5, where
             case "step_finished":
-                self._advance(0.5, f"{where} done")
+                done, message = done + 0.5, f"{where} done"
             case "run_finished":
-                self._advance(self._total - self._done, "done")
+                done, message = total, "done"
+            case _:
+                return
+        done = min(done, total)
+        watch.report(Progress(done, total, message))
 
-    def _advance(self, more: float, message: str) -> None:
-        self._done = min(self._done + more, self._total)
-        self._watch.report(Progress(self._done, self._total, message))
+    return take
 
 
 def _document(source: Source) -> SourceDocument:
@@ -540,99 +612,6 @@ def _with_given_ids(found: CritiqueResult, given: dict[str, str]) -> CritiqueRes
         "metadata": found.metadata.model_copy(update={"sources_used": used}),
     }
     return found.model_copy(update=changed)
-
-
-# The methods as tools of the protocol.
-
-
-class Tool(NamedTuple):
-    """One tool, as the SDK reads its method."""
-
-    name: str
-    description: str
-    marks: Marks
-    metadata: FuncMetadata
-    output_schema: dict[str, Any]
-
-    @property
-    def arguments(self) -> type[BaseModel]:
-        """The model of its arguments; names as the protocol writes them are aliases."""
-        model: type[BaseModel] = self.metadata.arg_model
-        return model
-
-    def input_schema(self) -> dict[str, Any]:
-        """Return the JSON schema of the arguments."""
-        schema: dict[str, Any] = tidied(self.arguments.model_json_schema(by_alias=True))
-        if self.name == "critique_answer":
-            schema.pop("additionalProperties", None)  # as the spec has it; unknown names are refused all the same
-        return schema
-
-    def read(self, received: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the arguments of a call by the method's names. Raises InputError naming each that is wrong."""
-        given = self.metadata.pre_parse_json({name: each for name, each in received.items() if each is not None})
-        names = [str(field.alias) for field in self.arguments.model_fields.values()]
-        wrong = []
-        for name in (each for each in given if each not in names):
-            near = difflib.get_close_matches(name[:60], names, n=1)
-            wrong.append(f"There is no argument {visible(name)}{f' (did you mean {near[0]}?)' if near else ''}.")
-        try:
-            refuse_unstorable(given, "the arguments")
-            read = self.arguments.model_validate({name: given[name] for name in names if name in given})
-        except PydanticCustomError as error:
-            wrong.append(f"{error.message()}.")
-        except ValidationError as error:
-            wrong += [visible(str(each), 300) for each in explain_all(error, given)]
-        if not wrong:
-            return {name: getattr(read, name) for name in self.arguments.model_fields}
-        more = f"{len(wrong) - _WRONG_NAMED} more are wrong. " if len(wrong) > _WRONG_NAMED else ""
-        needed = [str(field.alias) for field in self.arguments.model_fields.values() if field.is_required()]
-        optional = [name for name in names if name not in needed]
-        parts = [f"required: {', '.join(needed)}"] if needed else []
-        parts += [f"may be given: {', '.join(optional)}"] if optional else []
-        raise InputError(
-            " ".join(dict.fromkeys(wrong[:_WRONG_NAMED])),
-            cure=f"{more}Arguments {'; '.join(parts)}.",
-            field="arguments",
-        )
-
-    def call(self, tools: Tools, arguments: dict[str, Any], watch: Watch) -> dict[str, Any]:
-        """Return the structured result, as ``output_schema`` describes it."""
-        found: BaseModel = getattr(tools, self.name)(watch, **arguments)
-        if not isinstance(found, CritiqueResult):
-            return found.model_dump(mode="json", by_alias=True)
-        whole = found.model_dump(mode="json", by_alias=True, exclude_none=True)  # the spec leaves out what is not there
-        return whole | {"confidence": found.confidence}
-
-
-def tidied(value: Any, *, names: bool = False) -> Any:
-    """Return a schema without what pydantic adds and nobody reads: titles, and null as a default.
-
-    ``names``: the keys are names of fields, none of them is a keyword of the schema.
-    """
-    if isinstance(value, list):
-        return [tidied(item) for item in value]
-    if not isinstance(value, dict):
-        return value
-    return {
-        key: tidied(item, names=key in ("properties", "$defs") and not names)
-        for key, item in value.items()
-        if names or not (key == "title" or (key == "default" and item is None))
-    }
-
-
-@cache
-def all_tools() -> dict[str, Tool]:
-    """Return the tools by name, in the order in which they are defined."""
-    found = {}
-    for name, method in vars(Tools).items():
-        if not hasattr(method, "marks"):
-            continue
-        read = func_metadata(method, skip_names=("self", "watch"))
-        config = ConfigDict(alias_generator=to_camel, extra="forbid")
-        read.arg_model = type(name, (read.arg_model,), {"model_config": config, "__module__": __name__})
-        description = " ".join(str(method.__doc__).split())
-        found[name] = Tool(name, description, method.marks, read, tidied(read.output_schema))
-    return found
 
 
 # Cursors: where the next page of a list begins.

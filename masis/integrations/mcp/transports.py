@@ -106,20 +106,14 @@ class _Lines:
             self._loop.call_soon_threadsafe(self._read.put_nowait, None)
 
     def _refused(self, line: bytes) -> str:
-        """Read on to the end of a line that is too long, and return what stands for it."""
+        """Read on to the end of a line that is too long, and return what stands for it; its edges are looked at."""
+        log.warning("A message of more than %d bytes is refused.", limits.BODY)
         head, end = line[:_EDGE], line[-_EDGE:]
         while not end.endswith(b"\n") and (more := self._stream.readline(_CHUNK)):
             end = (end + more)[-_EDGE:]
-        return _too_long(head, end)
-
-
-def _too_long(head: bytes, end: bytes) -> str:
-    """What stands for a message of which only the edges are known."""
-    log.warning("A message of more than %d bytes is refused.", limits.BODY)
-    found = _ID_AT_HEAD.match(head) or _ID_AT_END.search(end)
-    identifier = json.loads(found.group(1)) if found else None
-    method = f"message longer than {limits.BODY} bytes"
-    return json.dumps({"jsonrpc": "2.0", "method": method} | ({} if identifier is None else {"id": identifier}))
+        found = _ID_AT_HEAD.match(head) or _ID_AT_END.search(end)
+        method = f"message longer than {limits.BODY} bytes"
+        return json.dumps({"jsonrpc": "2.0", "method": method} | ({"id": json.loads(found.group(1))} if found else {}))
 
 
 def check_address(host: str, allowed: tuple[str, ...], token: str | None) -> None:
@@ -157,34 +151,32 @@ def app(server: MasisServer, allowed: tuple[str, ...], token: str | None) -> Asg
     hosts, expected = AllowedHosts(allowed), None if token is None else token.encode()
     taken, guessed = Bucket(limits.REQUESTS_A_MINUTE / 60, limits.BURST), Bucket(*GUESSES)
 
+    def refused(status: int, error: str, words: str, **headers: str) -> Response:
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        return JSONResponse({"error": error, "error_description": words}, status, named)
+
     def refusal(headers: Headers, method: str) -> Response | None:
         kind, _, given = headers.get("authorization", "").partition(" ")
         if wrong := hosts.refusal(headers.getlist("host"), headers.getlist("origin")):
             return PlainTextResponse(wrong.reason, wrong.status)
         if expected and not (kind.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), expected)):
             if wait := guessed.take():
-                return _refused(
-                    429, "too_many_requests", "Too many wrong tokens", {"retry-after": str(round(wait + 1))}
-                )
-            about = {"www-authenticate": 'Bearer error="invalid_token"'}
-            return _refused(401, "invalid_token", "Send the token as Authorization: Bearer ...", about)
+                return refused(429, "too_many_requests", "Too many wrong tokens", retry_after=str(round(wait + 1)))
+            cure = "Send the token as Authorization: Bearer ..."
+            return refused(401, "invalid_token", cure, www_authenticate='Bearer error="invalid_token"')
         if wait := taken.take():
             words = f"At most {limits.REQUESTS_A_MINUTE:,} requests a minute (requests_per_minute, burst)"
-            return _refused(429, "too_many_requests", words, {"retry-after": str(round(wait + 1))})
+            return refused(429, "too_many_requests", words, retry_after=str(round(wait + 1)))
         body = headers.get("content-type", "").partition(";")[0].strip().lower()
         if method == "POST" and body != "application/json":
-            return _refused(415, "unsupported_media_type", "Send the body as application/json", {})
+            return refused(415, "unsupported_media_type", "Send the body as application/json")
         return None
 
     async def guarded(scope: dict[str, Any], receive: Any, send: Any) -> None:
-        refused = refusal(Headers(scope=scope), scope["method"]) if scope["type"] == "http" else None
-        await (refused or inner)(scope, receive, send)
+        answer = refusal(Headers(scope=scope), scope["method"]) if scope["type"] == "http" else None
+        await (answer or inner)(scope, receive, send)
 
     return guarded
-
-
-def _refused(status: int, error: str, words: str, headers: dict[str, str]) -> Response:
-    return JSONResponse({"error": error, "error_description": words}, status, headers)
 
 
 def listening(host: str, port: int) -> socket.socket:

@@ -16,7 +16,9 @@ from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 from masis.datasets.lake import filesystem_of
-from masis.datasets.mapping import MappedRow, Profile, read_any
+from masis.datasets.mapping.profile import Profile
+from masis.datasets.mapping.reader import read_any
+from masis.datasets.mapping.row import MappedRow
 from masis.errors import InputError
 from masis.schema.case import Case
 

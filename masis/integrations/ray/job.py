@@ -1,27 +1,33 @@
-"""The driver: what is still to be done, handed to Ray Data; progress; and an end that leaves no process behind."""
+"""The driver: what is still to be done, handed to Ray Data; progress; and an end that leaves no process behind.
+
+A worker audits the rows of a chunk, with roles and connections that stay warm, and writes its shard.
+"""
 
 from __future__ import annotations
 
-import importlib.util
 import logging
 import math
 import os
 import shutil
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import ExitStack, contextmanager
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from masis.api.roles import calls_at_once, uses_models, with_concurrency
-from masis.datasets.mapping import Profile
-from masis.errors import InputError, MasisError, MissingExtra
+from masis.api.audits import run_audit
+from masis.api.roles import calls_at_once, estimate, uses_models, with_concurrency
+from masis.datasets.lake import Origin, audited_row, failed_row
+from masis.datasets.mapping.profile import Profile
+from masis.errors import InputError, MasisError
+from masis.integrations import require, telemetry
 from masis.integrations.ray import inputs, shards
-from masis.integrations.ray.auditor import Auditor, Work
-from masis.integrations.ray.inputs import Part
-from masis.integrations.ray.ledger import Ledger, Totals
+from masis.integrations.ray.inputs import Chunk, Part, cases_of
+from masis.integrations.ray.ledger import Ledger, Spent, Totals
+from masis.schema.case import Case
 from masis.settings import Settings
 from masis.settings.environment import quiet_ray
 
@@ -63,11 +69,9 @@ class RayAudit(NamedTuple):
 
 
 class Report(NamedTuple):
-    """What a try of the job came to: ``total`` and ``before`` in bytes of the input; complete or not."""
+    """What a try of the job came to, and whether the output is complete."""
 
     totals: Totals
-    total: int
-    before: int
     complete: bool
 
 
@@ -82,30 +86,30 @@ def audit_on_ray(
 ) -> Report:
     """Audit what is not audited yet, and return what was done.
 
-    Args:
-        job: What to audit.
-        watch: Is shown the progress; the audits under way are finished once it returns True.
-        failed: Is given the message of each case that was set aside, up to a limit.
-
-    Raises:
-        MissingExtra: Ray is not installed.
-        InputError: The input can't be read, or the output folder holds something else, or is being written.
-        MasisError: Ray ended the job; given again, it goes on.
-
+    The audits under way are finished once ``watch`` returns True; ``failed`` is given the message of each case that was
+    set aside, up to a limit. Raises MissingExtra where Ray is not installed, InputError where the input can't be read
+    or the output folder holds something else or is being written, and MasisError where Ray ended the job: given again,
+    it goes on.
     """
-    if importlib.util.find_spec("ray") is None:
-        raise MissingExtra("--engine ray needs the package Ray: pip install '.[ray]' (or 'masis-workbench[ray]').")
+    require("--engine ray needs the package Ray", "ray", "ray")
     parts = inputs.parts_of(job.place)
     lake = shards.Lake(job.out)
-    profile = job.profile.name if job.profile else None
-    lake.prepare(shards.made_of(parts, job.settings.of_audit(), profile, job.chunk))
+    lake.prepare(
+        {
+            "version": 1,
+            "parts": {part.name: part.size for part in parts},
+            "settings": job.settings.of_audit(),
+            "profile": job.profile.name if job.profile else None,
+            "chunk": job.chunk,
+        }
+    )
     found = lake.done()
     done = {part.name: found.get(part.name, shards.Done({}, False)) for part in parts}
     left = [part for part in parts if not done[part.name].whole]
     total = sum(part.size for part in parts)
     before = sum(part.size if part not in left else sum(done[part.name].chunks.values()) for part in parts)
     if not left:
-        return Report(Totals(), total, before, True)
+        return Report(Totals(), True)
     with lake.held(), _cluster(job) as (ray, cores):
         ledger = _ledger(ray, job)
         try:
@@ -119,7 +123,7 @@ def audit_on_ray(
             raise MasisError(f"Ray ended the job: {reason}. The same command goes on from here.") from error
         finally:
             ray.kill(ledger)
-    return Report(totals, total, before, complete)
+    return Report(totals, complete)
 
 
 def _run(job: RayAudit, left: list[Part], done: dict[str, tuple[int, ...]], cores: int, ledger: Any) -> bool:
@@ -132,7 +136,7 @@ def _run(job: RayAudit, left: list[Part], done: dict[str, tuple[int, ...]], core
         part = Part(**row)
         return (chunk._asdict() for chunk in inputs.chunks_of(part, place, profile, size, done.get(part.name, ())))
 
-    work, workers = _work(job, cores)
+    work, at_once, workers = _shared_out(job, cores)
     logging.getLogger("ray.data").setLevel(logging.ERROR)
     context = data.DataContext.get_current()
     context.enable_progress_bars = False
@@ -143,7 +147,7 @@ def _run(job: RayAudit, left: list[Part], done: dict[str, tuple[int, ...]], core
     chunks = dataset.flat_map(read, num_cpus=0, compute=data.TaskPoolStrategy(size=min(len(left), workers, READERS)))
     audited = chunks.map_batches(
         Auditor,
-        fn_constructor_args=(work, ledger),
+        fn_constructor_args=(work, at_once, ledger),
         batch_size=1,
         compute=data.ActorPoolStrategy(
             min_size=1, max_size=workers, initial_size=workers, max_tasks_in_flight_per_actor=2
@@ -154,15 +158,17 @@ def _run(job: RayAudit, left: list[Part], done: dict[str, tuple[int, ...]], core
     return all(complete)
 
 
-def _work(job: RayAudit, cores: int) -> tuple[Work, int]:
-    """What each worker does, and how many there are: with models they share the calls at once that were asked for."""
+def _shared_out(job: RayAudit, cores: int) -> tuple[RayAudit, int, int]:
+    """What each worker does, its audits at once, and how many workers there are.
+
+    With models they share the calls at once that were asked for.
+    """
     calls = max(1, job.workers or calls_at_once(job.settings))
     if not uses_models(job.settings):
-        return Work(job.settings, job.out, 1, job.tries, job.max_cost is not None), job.workers or cores
+        return job, 1, job.workers or cores
     workers = min(cores, calls)
     each = math.ceil(calls / workers)
-    settings = with_concurrency(job.settings, each)
-    return Work(settings, job.out, each * AUDITS_A_CALL, job.tries, job.max_cost is not None), workers
+    return job._replace(settings=with_concurrency(job.settings, each)), each * AUDITS_A_CALL, workers
 
 
 @contextmanager
@@ -171,27 +177,18 @@ def _cluster(job: RayAudit) -> Iterator[tuple[Any, int]]:
     quiet_ray()
     import ray
 
-    if ray.is_initialized():
-        yield ray, _cores(ray)
-        return
-    folder = None if job.address else _own_folder()
-    own = (
-        {}
-        if job.address
-        else {
-            "num_cpus": job.workers if job.workers and not uses_models(job.settings) else None,
-            "object_store_memory": STORE_BYTES,
-            "include_dashboard": False,
-            "_temp_dir": folder,
-        }
-    )
-    ray.init(address=job.address or "local", namespace="masis", logging_level="ERROR", log_to_driver=False, **own)
-    try:
-        yield ray, _cores(ray)
-    finally:
-        ray.shutdown()
-        if folder:
-            shutil.rmtree(folder, ignore_errors=True)
+    with ExitStack() as undo:
+        if not ray.is_initialized():
+            own: dict[str, Any] = {}
+            if not job.address:
+                own["_temp_dir"] = _own_folder()
+                undo.callback(shutil.rmtree, own["_temp_dir"], ignore_errors=True)
+                own["num_cpus"] = job.workers if job.workers and not uses_models(job.settings) else None
+                own |= {"object_store_memory": STORE_BYTES, "include_dashboard": False}
+            quiet: dict[str, Any] = {"logging_level": "ERROR", "log_to_driver": False}
+            ray.init(address=job.address or "local", namespace="masis", **quiet, **own)
+            undo.callback(ray.shutdown)
+        yield ray, max(1, int(ray.cluster_resources().get("CPU", 1)))
 
 
 def _own_folder() -> str:
@@ -204,10 +201,6 @@ def _own_folder() -> str:
 
 
 _FOLDER = "masis-ray-"
-
-
-def _cores(ray: Any) -> int:
-    return max(1, int(ray.cluster_resources().get("CPU", 1)))
 
 
 def _ledger(ray: Any, job: RayAudit) -> Any:
@@ -248,3 +241,84 @@ def _watched(ray: Any, ledger: Any, watch: Callable[[Totals], bool], failed: Cal
     finally:
         over.set()
         thread.join(10)
+
+
+# The workers.
+
+
+Entry = tuple[int, Case | None, str | None]
+
+
+class Auditor:
+    """A worker of the pool; ``ledger`` is the job's actor."""
+
+    def __init__(self, work: RayAudit, at_once: int, ledger: Any) -> None:
+        self.work, self.ledger, self.lake = work, ledger, shards.Lake(work.out)
+        self.pool = ThreadPoolExecutor(at_once, thread_name_prefix="audit")
+        telemetry.start(work.settings)
+
+    def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
+        """Audit a batch of one chunk; returns its shard's name, and whether it is complete."""
+        values = {name: batch[name][0] for name in Chunk._fields}
+        chunk = Chunk(**{name: value.item() if hasattr(value, "item") else value for name, value in values.items()})
+        return {"shard": [chunk.shard], "complete": [self._complete(chunk)]}
+
+    def _complete(self, chunk: Chunk) -> bool:
+        """Audit what is not written yet; returns whether the shard is complete."""
+        shard, number_of_try = chunk.shard, self._asked("start", chunk.shard)
+        rows = self.lake.written(shard)
+        left = [each for each in cases_of(chunk) if each[0] not in rows]
+
+        def write(found: Iterable[dict[str, Any] | None]) -> bool:
+            rows.update({row["source_row"]: row for row in found if row is not None})
+            if left and self._asked("may_write", shard, number_of_try):
+                self.lake.write(shard, rows.values())
+            return all(number in rows for number, _, _ in left)
+
+        if number_of_try > 1:
+            # A worker ended in this shard: each row is audited alone and written at once, since one of them ended it.
+            whole = [write([self._audited(chunk, each)]) for each in left][-1:] != [False]
+        else:
+            waiting = [self.pool.submit(self._audited, chunk, each) for each in left]
+            whole = write(future.result() for future in as_completed(waiting))
+        if whole:
+            self.lake.complete(chunk)
+            self._asked("complete", shard, chunk.size)
+        return whole
+
+    def _audited(self, chunk: Chunk, entry: Entry) -> dict[str, Any] | None:
+        """Return the row of an audit, or of its failure; None where no further audit may begin."""
+        number, case, problem = entry
+        origin = Origin(source=chunk.source, source_offset=0, source_row=number)
+
+        def failed(message: str, tries: int) -> dict[str, Any]:
+            named = f"case {case.id!r}: " if case else ""
+            self.ledger.ended.remote(chunk.shard, number, Spent("failed"), f"{named}{message}")
+            return failed_row(case, message, origin, tries=tries)
+
+        if case is None:
+            return failed(problem or "holds no case", 0)
+        while True:
+            usd = (estimate(case, self.work.settings).cost_usd or 0.0) if self.work.max_cost is not None else 0.0
+            what, tries = self._asked("begin", chunk.shard, number, usd)
+            if what == "stop":
+                return None
+            if what == "set_aside":
+                return failed(f"the worker ended {tries} times while this case was audited (out of memory?)", tries)
+            try:
+                run = run_audit(case, self.work.settings)
+            except Exception as error:  # noqa: BLE001 (one case must not end the audit of the others; it is reported)
+                if tries >= self.work.tries:
+                    return failed(f"{type(error).__name__}: {error}", tries)
+                self.ledger.ended.remote(chunk.shard, number, None)
+                continue
+            row, usage = audited_row(case, run, origin, tries=tries), run.usage
+            tokens = usage.prompt_tokens + usage.completion_tokens
+            spent = Spent(row["outcome"], run.incomplete, usage.calls, tokens, usage.cost_usd or 0.0)
+            self.ledger.ended.remote(chunk.shard, number, spent)
+            return row
+
+    def _asked(self, what: str, *arguments: Any) -> Any:
+        import ray
+
+        return ray.get(getattr(self.ledger, what).remote(*arguments))

@@ -6,6 +6,7 @@ A plain object; the job makes an actor of it, which lives on the driver's node a
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
 Begin = Literal["audit", "stop", "set_aside"]
@@ -23,7 +24,6 @@ class Totals(NamedTuple):
     failed: int = 0
     incomplete: int = 0
     size: int = 0
-    shards: int = 0
     calls: int = 0
     tokens: int = 0
     cost_usd: float = 0.0
@@ -50,24 +50,25 @@ class Ledger:
 
     def __init__(self, tries: int, max_cost: float | None) -> None:
         self._most_tries, self._max_cost = tries, max_cost
-        self._tokens: Counter[str] = Counter()
+        self._starts: Counter[str] = Counter()
         self._tries: defaultdict[str, Counter[int]] = defaultdict(Counter)
         self._under_way: defaultdict[str, set[int]] = defaultdict(set)
         self._ended: defaultdict[str, dict[int, Spent]] = defaultdict(dict)
-        self._complete: Counter[str] = Counter()
-        self._spent, self._audits = Spent(""), 0
+        self._counts: Counter[str] = Counter()
+        """Of shards that are complete; calls, tokens and cost of all that was audited."""
+        self._cost_usd, self._audits = 0.0, 0
         self._stopped = self._exhausted = False
         self._errors: list[str] = []
 
     def start(self, shard: str) -> int:
         """Begin a try at a shard and return its number. The worker of an earlier one is gone, with its audits."""
-        self._tokens[shard] += 1
+        self._starts[shard] += 1
         self._under_way.pop(shard, None)
-        return self._tokens[shard]
+        return self._starts[shard]
 
-    def may_write(self, shard: str, token: int) -> bool:
+    def may_write(self, shard: str, number: int) -> bool:
         """Return whether this try is the newest one: a worker that was taken for dead must not write over another."""
-        return self._tokens[shard] == token
+        return self._starts[shard] == number
 
     def begin(self, shard: str, row: int, estimate_usd: float) -> tuple[Begin, int]:
         """Ask to audit a row; returns what to do, and how often it was begun, this time included."""
@@ -76,9 +77,9 @@ class Ledger:
             return "set_aside", tries[row]
         over = False
         if self._max_cost is not None:
-            each = self._spent.cost_usd / self._audits if self._audits else estimate_usd
+            each = self._cost_usd / self._audits if self._audits else estimate_usd
             costing = 1 + sum(map(len, self._under_way.values()))
-            over = self._spent.cost_usd + costing * each > self._max_cost
+            over = self._cost_usd + costing * each > self._max_cost
             self._exhausted |= over
         if self._stopped or over:
             return "stop", tries[row]
@@ -95,22 +96,14 @@ class Ledger:
             self._errors.append(error)
         self._ended[shard][row] = spent
         self._audits += spent.calls > 0 or not error
-        self._spent = Spent(
-            "",
-            calls=self._spent.calls + spent.calls,
-            tokens=self._spent.tokens + spent.tokens,
-            cost_usd=self._spent.cost_usd + spent.cost_usd,
-        )
+        self._cost_usd += spent.cost_usd
+        self._counts.update(calls=spent.calls, tokens=spent.tokens)
 
     def complete(self, shard: str, size: int) -> None:
         """Note that a shard is complete, and how many bytes of the input that was."""
-        self._complete += self._counted(shard) + Counter(size=size, shards=1)
+        self._counts.update(_counted(self._ended[shard]), size=size)
         for held in (self._under_way, self._tries, self._ended):
             held.pop(shard, None)
-
-    def _counted(self, shard: str) -> Counter[str]:
-        found = self._ended[shard].values()
-        return Counter(each.outcome for each in found) + Counter(incomplete=sum(each.incomplete for each in found))
 
     def stop(self) -> None:
         """Let no further audit begin."""
@@ -118,17 +111,15 @@ class Ledger:
 
     def totals(self) -> Totals:
         """Return what is done so far; a row that is audited a second time counts once, and costs twice."""
-        counts = sum((self._counted(shard) for shard in list(self._ended)), Counter[str]()) + self._complete
-        names = ("accepted", "needs_review", "failed", "incomplete", "size", "shards")
-        return Totals(
-            **{name: counts[name] for name in names},
-            calls=self._spent.calls,
-            tokens=self._spent.tokens,
-            cost_usd=self._spent.cost_usd,
-            exhausted=self._exhausted,
-        )
+        counts = sum(map(_counted, self._ended.values()), self._counts)
+        return Totals(**counts, cost_usd=self._cost_usd, exhausted=self._exhausted)
 
     def errors(self) -> list[str]:
         """Return the messages since the last time, oldest first."""
         taken, self._errors = self._errors, []
         return taken
+
+
+def _counted(ended: Mapping[int, Spent]) -> Counter[str]:
+    found = ended.values()
+    return Counter(each.outcome for each in found) + Counter(incomplete=sum(each.incomplete for each in found))

@@ -18,9 +18,10 @@ from uuid import uuid4
 
 from masis.datasets.lake import OUTCOMES, filesystem_of, write_file
 from masis.errors import InputError
-from masis.integrations.ray.inputs import Chunk, Part
+from masis.integrations.ray.inputs import Chunk
 
 STATE = "_masis"
+ABOUT, DONE = f"{STATE}/audit.json", f"{STATE}/done"
 
 
 class Done(NamedTuple):
@@ -37,27 +38,39 @@ class Lake:
         from pyarrow import fs
 
         self.place = place
-        self._files, self._root = filesystem_of(place)
-        self._local = isinstance(self._files, fs.LocalFileSystem)
+        base, self._root = filesystem_of(place)
+        self._local, self._files = isinstance(base, fs.LocalFileSystem), fs.SubTreeFileSystem(self._root, base)
 
     def prepare(self, made_of: Mapping[str, Any]) -> None:
         """Make the folder, or check that it was made of the same; remove what a killed worker left unfinished.
 
         Raises InputError where the folder holds something else, or audits with other settings or of another input.
         """
-        about = f"{self._root}/{STATE}/audit.json"
-        if self._exists(about):
-            self._check(json.loads(self._read(about)), made_of)
-        else:
-            if self._listed(self._root):
-                raise InputError("holds other files", cure="Name a new folder.", file=self.place)
-            for folder in (*(f"outcome={outcome}" for outcome in OUTCOMES), STATE, f"{STATE}/done"):
-                self._files.create_dir(f"{self._root}/{folder}", recursive=True)
-            self._put(about, json.dumps(made_of, ensure_ascii=False, indent=1, sort_keys=True).encode())
-        for outcome in OUTCOMES:
-            for each in self._listed(f"{self._root}/outcome={outcome}"):
-                if each.base_name.startswith("."):
-                    self._files.delete_file(each.path)
+        if self._exists(ABOUT):
+            with self._files.open_input_stream(ABOUT) as stream:
+                self._check(json.loads(stream.read()), made_of)
+        elif self._listed(""):
+            raise InputError("holds other files", cure="Name a new folder.", file=self.place)
+        for folder in (*(f"outcome={outcome}" for outcome in OUTCOMES), STATE, DONE):
+            self._files.create_dir(folder, recursive=True)
+        self._put(ABOUT, json.dumps(made_of, ensure_ascii=False, indent=1, sort_keys=True).encode())
+        for each in (each for outcome in OUTCOMES for each in self._listed(f"outcome={outcome}")):
+            if each.base_name.startswith("."):
+                self._files.delete_file(each.path)
+
+    def _check(self, before: Mapping[str, Any], made_of: Mapping[str, Any]) -> None:
+        differing = {"settings": "with other settings", "profile": "as another format", "chunk": "in chunks"}
+        for key, what in differing.items():
+            if before.get(key) != made_of.get(key):
+                raise InputError(f"holds audits made {what}", cure="Name a new folder.", file=self.place)
+        earlier: dict[str, int] = before.get("parts", {})
+        now: dict[str, int] = made_of["parts"]
+        if changed := sorted(name for name, size in earlier.items() if now.get(name) != size):
+            raise InputError(
+                f"holds audits of another input ({len(changed)} of {len(earlier)} parts differ)",
+                cure="Name a new folder, or the input as it was.",
+                file=self.place,
+            )
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -77,13 +90,10 @@ class Lake:
 
     def done(self) -> dict[str, Done]:
         """Return what is complete, by file of the input."""
-        from pyarrow import fs
-
         found: defaultdict[str, dict[int, int]] = defaultdict(dict)
         last: dict[str, int] = {}
-        folder = f"{self._root}/{STATE}/done"
-        for each in self._files.get_file_info(fs.FileSelector(folder, recursive=True, allow_not_found=True)):
-            part, _, mark = each.path.removeprefix(f"{folder}/").partition("/")
+        for each in self._listed(DONE, recursive=True):
+            part, _, mark = each.path.removeprefix(f"{DONE}/").partition("/")
             number, *size = mark.split("-")
             if number.isdecimal():
                 found[part][int(number)] = int(size[0])
@@ -96,7 +106,7 @@ class Lake:
 
         rows: dict[int, dict[str, Any]] = {}
         for outcome in OUTCOMES:
-            path = self._path(shard, outcome)
+            path = f"outcome={outcome}/{shard}.parquet"
             if self._exists(path):
                 with self._files.open_input_file(path) as stream:
                     for row in parquet.ParquetFile(stream).read().to_pylist():
@@ -111,37 +121,13 @@ class Lake:
         for outcome, held in by_outcome.items():
             stream = io.BytesIO()
             write_file(held, stream)
-            self._put(self._path(shard, outcome), stream.getvalue())
+            self._put(f"outcome={outcome}/{shard}.parquet", stream.getvalue())
 
     def complete(self, chunk: Chunk) -> None:
         """Mark a shard as complete."""
         end = "-last" if chunk.last else ""
-        folder = f"{self._root}/{STATE}/done/{chunk.part}"
-        self._files.create_dir(folder, recursive=True)
-        self._put(f"{folder}/{chunk.number:06d}-{chunk.size}{end}", b"")
-
-    def _path(self, shard: str, outcome: str) -> str:
-        return f"{self._root}/outcome={outcome}/{shard}.parquet"
-
-    def _check(self, before: Mapping[str, Any], made_of: Mapping[str, Any]) -> None:
-        for key, what in (
-            ("settings", "with other settings"),
-            ("profile", "as another format"),
-            ("chunk", "in chunks"),
-        ):
-            if before.get(key) != made_of.get(key):
-                raise InputError(f"holds audits made {what}", cure="Name a new folder.", file=self.place)
-        earlier: dict[str, int] = before.get("parts", {})
-        now: dict[str, int] = made_of["parts"]
-        if changed := sorted(name for name, size in earlier.items() if now.get(name) != size):
-            raise InputError(
-                f"holds audits of another input ({len(changed)} of {len(earlier)} parts differ)",
-                cure="Name a new folder, or the input as it was.",
-                file=self.place,
-            )
-        if now != earlier:  # files were added
-            about = json.dumps(made_of, ensure_ascii=False, indent=1, sort_keys=True).encode()
-            self._put(f"{self._root}/{STATE}/audit.json", about)
+        self._files.create_dir(f"{DONE}/{chunk.part}", recursive=True)
+        self._put(f"{DONE}/{chunk.part}/{chunk.number:06d}-{chunk.size}{end}", b"")
 
     def _put(self, path: str, content: bytes) -> None:
         """Write a file whole or not at all: object storage does, a folder needs a renaming."""
@@ -152,27 +138,12 @@ class Lake:
         if self._local:
             self._files.move(unfinished, path)
 
-    def _read(self, path: str) -> bytes:
-        with self._files.open_input_stream(path) as stream:
-            return bytes(stream.read())
-
     def _exists(self, path: str) -> bool:
         from pyarrow import fs
 
         return bool(self._files.get_file_info(path).type == fs.FileType.File)
 
-    def _listed(self, folder: str) -> list[Any]:
+    def _listed(self, folder: str, *, recursive: bool = False) -> list[Any]:
         from pyarrow import fs
 
-        return list(self._files.get_file_info(fs.FileSelector(folder, allow_not_found=True)))
-
-
-def made_of(parts: Iterable[Part], settings: Mapping[str, Any], profile: str | None, chunk: int) -> dict[str, Any]:
-    """Return what a folder is made of, as ``audit.json`` records it: parts with their sizes, settings, format."""
-    return {
-        "version": 1,
-        "parts": {part.name: part.size for part in parts},
-        "settings": dict(settings),
-        "profile": profile,
-        "chunk": chunk,
-    }
+        return list(self._files.get_file_info(fs.FileSelector(folder, recursive=recursive, allow_not_found=True)))

@@ -17,8 +17,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from masis.errors import MissingExtra
 from masis.observers import log_records, observation
@@ -33,7 +32,7 @@ END_WITHIN_S = 3.0
 """How long the end of a program waits for what is still to be sent."""
 
 
-class Telemetry:
+class Telemetry(contextlib.AbstractContextManager["Telemetry"]):
     """Telemetry under way; ``on`` is False where the settings say off. Ends when it is left as a context manager."""
 
     def __init__(self, leave: Callable[[], None] | None = None, shut: Callable[[], None] | None = None) -> None:
@@ -59,12 +58,7 @@ class Telemetry:
             sending.start()
             sending.join(within_s)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.end()
 
 
@@ -84,16 +78,13 @@ def start(
     OpenTelemetry is not installed.
     """
     global _started
-    own = tracer_provider is None and meter_provider is None
-    if own and settings.telemetry == "off":
+    if tracer_provider is not None or meter_provider is not None:
+        return _begun(settings, tracer_provider, meter_provider)
+    if settings.telemetry == "off":
         return Telemetry()
     with _lock:
-        if own and _started is not None:
-            return _started
-        begun = _begun(settings, tracer_provider, meter_provider)
-        if own:
-            _started = begun
-        return begun
+        _started = _started or _begun(settings, None, None)
+        return _started
 
 
 def _begun(settings: Settings, tracers: TracerProvider | None, meters: MeterProvider | None) -> Telemetry:
@@ -110,14 +101,11 @@ def _begun(settings: Settings, tracers: TracerProvider | None, meters: MeterProv
             f"telemetry needs OpenTelemetry, and {error.name or 'a part of it'} is not installed. "
             f"Install it with: pip install '.[{EXTRA}]'"
         ) from error
-    unregister = observation.register(Spans(tracers, meters, texts=settings.telemetry_texts))
+    undo = contextlib.ExitStack()
+    undo.callback(observation.register(Spans(tracers, meters, texts=settings.telemetry_texts)))
     log_records.place.append(place)
-
-    def leave() -> None:
-        unregister()
-        log_records.place.remove(place)
-
-    return Telemetry(leave, shut)
+    undo.callback(log_records.place.remove, place)
+    return Telemetry(undo.close, shut)
 
 
 def end(within_s: float = END_WITHIN_S) -> None:
@@ -127,6 +115,3 @@ def end(within_s: float = END_WITHIN_S) -> None:
     if started is not None:
         with contextlib.suppress(Exception):
             started.end(within_s)
-
-
-__all__ = ["END_WITHIN_S", "EXTRA", "Telemetry", "end", "start"]

@@ -6,10 +6,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import sys
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from opentelemetry.sdk.metrics import MeterProvider
@@ -41,28 +42,20 @@ class Providers(NamedTuple):
 
 def providers(settings: Settings) -> Providers:
     """Providers that send or print as ``telemetry`` says. Raises SettingsError for an OTEL_* value that is wrong."""
-    warnings = WarnOnce()
-    warnings.listen()
-    try:
-        spans, metrics = _otlp() if settings.telemetry == "otlp" else _console()
-        reader = PeriodicExportingMetricReader(metrics)
-        tracers = TracerProvider(resource=resource(), shutdown_on_exit=False)
-        tracers.add_span_processor(spans)
-        meters = MeterProvider([reader], resource=resource(), shutdown_on_exit=False)
-    except (ValueError, OSError) as error:
-        warnings.leave()
-        raise SettingsError(
-            f"OpenTelemetry can't use a variable of its own (OTEL_...): {' '.join(str(error).split())}"
-        ) from error
-
-    def shut() -> None:
+    with contextlib.ExitStack() as undo:
+        undo.enter_context(_warned_once())
         try:
-            tracers.shutdown()
-            meters.shutdown()
-        finally:
-            warnings.leave()
-
-    return Providers(tracers, meters, shut)
+            spans, metrics = _otlp() if settings.telemetry == "otlp" else _console()
+            tracers = TracerProvider(resource=resource(), shutdown_on_exit=False)
+            tracers.add_span_processor(spans)
+            reader = PeriodicExportingMetricReader(metrics)
+            meters = MeterProvider([reader], resource=resource(), shutdown_on_exit=False)
+        except (ValueError, OSError) as error:
+            why = " ".join(str(error).split())
+            raise SettingsError(f"OpenTelemetry can't use a variable of its own (OTEL_...): {why}") from error
+        undo.callback(meters.shutdown)
+        undo.callback(tracers.shutdown)
+        return Providers(tracers, meters, undo.pop_all().close)
 
 
 _INSTANCE = uuid.uuid4().hex
@@ -101,46 +94,42 @@ def _console() -> tuple[SpanProcessor, MetricExporter]:
     )
 
 
+@contextlib.contextmanager
+def _warned_once() -> Iterator[None]:
+    """Hear what the SDK says, in place of whoever else would."""
+    noisy, handler = logging.getLogger("opentelemetry"), WarnOnce(logging.WARNING)
+    propagated, noisy.propagate = noisy.propagate, False
+    noisy.addHandler(handler)
+    try:
+        yield
+    finally:
+        noisy.removeHandler(handler)
+        noisy.propagate = propagated
+
+
 class WarnOnce(logging.Handler):
     """What the SDK says of a collector that can't be reached, once; it goes on trying, and the audits go on.
 
-    Of what it says only its own words are repeated: addresses and headers may hold a key.
+    Of what it says only its own words are repeated, with numbers and kinds of errors: addresses and headers may hold a
+    key.
     """
 
-    def __init__(self) -> None:
-        super().__init__(logging.WARNING)
-        self._noisy = logging.getLogger("opentelemetry")
-        self._warned = False
-        self._propagated = True
-
-    def listen(self) -> None:
-        """Hear what the SDK says, in place of whoever else would."""
-        self._propagated, self._noisy.propagate = self._noisy.propagate, False
-        self._noisy.addHandler(self)
-
-    def leave(self) -> None:
-        """As it was before."""
-        self._noisy.removeHandler(self)
-        self._noisy.propagate = self._propagated
+    warned = False
 
     def emit(self, record: logging.LogRecord) -> None:
         """The first trouble as a warning of ours, the others at DEBUG."""
-        level = logging.DEBUG if self._warned else logging.WARNING
-        self._warned = True
-        log.log(level, "telemetry is not delivered (said once; the audits go on): %s", _without_values(record))
-
-
-def _without_values(record: logging.LogRecord) -> str:
-    """What is said, with numbers and kinds of errors, and without any text that came from elsewhere."""
-
-    def plain(value: object) -> object:
-        if isinstance(value, BaseException):
-            return type(value).__name__
-        return value if isinstance(value, int | float) else "(...)"
-
-    arguments = record.args if isinstance(record.args, tuple) else ()
-    try:
-        words = str(record.msg) % tuple(plain(value) for value in arguments) if arguments else str(record.msg)
-    except (TypeError, ValueError):
-        words = str(record.msg)
-    return " ".join(words.split())[:300]
+        level = logging.DEBUG if self.warned else logging.WARNING
+        self.warned = True
+        said, given = str(record.msg), record.args if isinstance(record.args, tuple) else ()
+        shown = tuple(
+            type(each).__name__
+            if isinstance(each, BaseException)
+            else each
+            if isinstance(each, int | float)
+            else "(...)"
+            for each in given
+        )
+        with contextlib.suppress(TypeError, ValueError):  # it doesn't fit: the words alone
+            said = said % shown if shown else said
+        short = " ".join(said.split())[:300]
+        log.log(level, "telemetry is not delivered (said once; the audits go on): %s", short)

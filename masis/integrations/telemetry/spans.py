@@ -16,7 +16,7 @@ from operator import attrgetter
 from typing import Any
 
 from opentelemetry import context, trace
-from opentelemetry.metrics import Counter, Histogram, Meter, MeterProvider, get_meter_provider
+from opentelemetry.metrics import Meter, MeterProvider, get_meter_provider
 from opentelemetry.trace import SpanKind, Status, StatusCode, Tracer, TracerProvider
 
 from masis import version
@@ -127,9 +127,8 @@ class _Listener:
             self.open[0].put(texts)
 
     def _workflow(self, name: str, attributes: Attributes) -> None:
-        self._begin(
-            f"invoke_workflow {name}", {OPERATION: "invoke_workflow", "gen_ai.workflow.name": name, **attributes}
-        )
+        named = {OPERATION: "invoke_workflow", "gen_ai.workflow.name": name}
+        self._begin(f"invoke_workflow {name}", {**named, **attributes})
 
     def _begin(self, name: str, attributes: Attributes, kind: SpanKind = SpanKind.INTERNAL) -> None:
         self.open.append(CurrentSpan(self.spans.tracer, name, attributes, kind))
@@ -295,11 +294,7 @@ class _Listener:
 
 
 def _conventional(start: observation.CallStart) -> dict[str, Any]:
-    return {
-        OPERATION: "chat",
-        PROVIDER: provider_name(start.provider),
-        REQUEST_MODEL: start.model,
-    }
+    return {OPERATION: "chat", PROVIDER: provider_name(start.provider), REQUEST_MODEL: start.model}
 
 
 def _of_call(start: observation.CallStart) -> dict[str, Any]:
@@ -365,15 +360,15 @@ class Instruments:
     """One instrument a metric of the table (``masis/audit/metric_catalogue.py``). Safe to use from several threads."""
 
     def __init__(self, meter: Meter) -> None:
-        self._histograms: dict[str, Histogram] = {}
-        self._counters: dict[str, Counter] = {}
+        self._made: dict[str, Any] = {}
         for metric in metric_catalogue.METRICS:
             about = (metric.name, metric.unit, metric.description)
             if metric.kind == "counter":
-                self._counters[metric.name] = meter.create_counter(*about)
+                self._made[metric.name] = meter.create_counter(*about)
             else:
-                made = meter.create_histogram(*about, explicit_bucket_boundaries_advisory=metric.bounds)
-                self._histograms[metric.name] = made
+                self._made[metric.name] = meter.create_histogram(
+                    *about, explicit_bucket_boundaries_advisory=metric.bounds
+                )
 
     def run(self, found: run_metrics.RunMeasures, models: Mapping[str, str], operation: str) -> None:
         """Record a run; the metrics of the original answer too, unless its draft's critique gives them."""
@@ -386,18 +381,18 @@ class Instruments:
         for name, value in values:
             role = next((role for role in ("reviser", "evaluator") if name.startswith(f"masis.{role}.")), "critic")
             filed = {"masis.operation": operation}
-            self._histograms[name].record(value, {**filed, "masis.model": models[role]} if role in models else filed)
+            self._made[name].record(value, {**filed, "masis.model": models[role]} if role in models else filed)
 
     def call(self, call: ModelCall, conventional: Attributes) -> None:
         """Record a call to a model, with the attributes that the conventions ask for."""
         failed = {} if call.outcome == "answered" else {ERROR: call.outcome}
         attributes = {**conventional, "masis.role": call.role}
-        self._histograms[metric_catalogue.CALL_DURATION.name].record(call.ms / 1000, {**attributes, **failed})
+        self._made[metric_catalogue.CALL_DURATION.name].record(call.ms / 1000, {**attributes, **failed})
         for kind, tokens in (("input", call.prompt_tokens), ("output", call.completion_tokens)):
             if tokens:
                 of_kind = {**attributes, "gen_ai.token.type": kind}
-                self._histograms[metric_catalogue.CALL_TOKENS.name].record(tokens, of_kind)
+                self._made[metric_catalogue.CALL_TOKENS.name].record(tokens, of_kind)
                 if call.role in ROLES:
-                    self._counters[metric_catalogue.LOOP_TOKENS.name].add(tokens, of_kind)
+                    self._made[metric_catalogue.LOOP_TOKENS.name].add(tokens, of_kind)
         if call.cost_usd is not None:
-            self._counters[metric_catalogue.COST.name].add(call.cost_usd, attributes)
+            self._made[metric_catalogue.COST.name].add(call.cost_usd, attributes)

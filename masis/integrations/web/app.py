@@ -18,7 +18,6 @@ import threading
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Mapping
-from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -274,15 +273,6 @@ def _looked_at(form: Form, body: bytes, most: int) -> tuple[int, str]:
     return count, hashlib.sha256(body).hexdigest()
 
 
-async def _alive(request: Request) -> Response:
-    return JSONResponse({"ok": True}, headers={"cache-control": "no-store"})
-
-
-async def _openapi(request: Request) -> Response:
-    return JSONResponse(_document())
-
-
-@cache
 def _document() -> dict[str, Any]:
     """Return the OpenAPI document beside this file, with the version and the schema of a case in it."""
     document: dict[str, Any] = json.loads(Path(__file__).with_name("openapi.json").read_text(encoding="utf-8"))
@@ -325,14 +315,15 @@ def application(
 ) -> Starlette:
     """Return the ASGI application for these sources; ``on_read`` is called when cases were read, and every minute."""
     door = Door(ingestion, sources, hosts or AllowedHosts(), on_read)
+    alive = JSONResponse({"ok": True}, headers={"cache-control": "no-store"})
     return Starlette(
         routes=[
             Route("/v1/cases", door.cases, methods=["POST"]),
             Route("/v1/traces", door.traces, methods=["POST"]),
             Route("/v1/cases/{id:path}", door.case, methods=["GET"]),
             Route("/v1/batches/{id}", door.batch, methods=["GET"]),
-            Route("/v1/openapi.json", _openapi, methods=["GET"]),
-            Route("/healthz", _alive, methods=["GET"]),
+            Route("/v1/openapi.json", JSONResponse(_document()), methods=["GET"]),
+            Route("/healthz", alive, methods=["GET"]),
         ],
         exception_handlers={Refused: _refused, MasisError: _failed, ClientDisconnect: _gone},
         lifespan=door.running,

@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from masis.datasets.mapping import read_any
+from masis.datasets.mapping.reader import read_any
 from masis.datasets.paths import text_of, value_at
 from masis.datasets.readers.strict_json import parse_object
 from masis.errors import InputError, MissingExtra

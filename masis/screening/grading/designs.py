@@ -49,16 +49,12 @@ _EMPTY_WORDS = frozenset(
 class RecognisedType(NamedTuple):
     """A recognised study type; None where there is too little to recognise one from.
 
-    ``confidence`` is its share among the 14, ``shares`` those of all, ``words`` what contributed to it most.
+    ``confidence`` is its share among the 14, ``words`` what contributed to it most.
     """
 
-    study_type: StudyType | None
-    confidence: float
-    shares: dict[StudyType, float]
-    words: tuple[Words, ...]
-
-
-NOTHING = RecognisedType(None, 0.0, {}, ())
+    study_type: StudyType | None = None
+    confidence: float = 0.0
+    words: tuple[Words, ...] = ()
 
 
 def is_drug(word: str) -> bool:
@@ -89,9 +85,8 @@ class ReadText:
         """Return the words, from one number up to another, in which a term first occurs."""
         looked_for = term.split()
         size = len(looked_for)
-        places = range(len(self.words) - size + 1)
-        first = next((at for at in places if self.words[at : at + size] == looked_for), None)
-        return None if first is None else (first, first + size)
+        found = ((at, at + size) for at in range(len(self.words)) if self.words[at : at + size] == looked_for)
+        return next(found, None)
 
 
 def measured(title: ReadText, text: ReadText) -> Array:
@@ -100,35 +95,18 @@ def measured(title: ReadText, text: ReadText) -> Array:
     """
     size = len(text.words)
     counts = np.zeros((1 + PARTS, len(CUE_NAMES)))
-    for words, rows in (
-        (title.words, [0] * len(title.words)),
-        (text.words, [1 + at * PARTS // size for at in range(size)]),
-    ):
-        for word, row in zip(words, rows, strict=True):
-            if (cue := _cue(word)) is not None:
-                counts[row, cue] += 1
+    parts = [(0, word) for word in title.words] + [(1 + at * PARTS // size, word) for at, word in enumerate(text.words)]
+    for part, word in parts:
+        if (cue := _cue(word)) is not None:
+            counts[part, cue] += 1
     whole = counts[1:].sum(axis=0)
     lengths = [np.log1p(size), np.log1p(len(title.words)), float(size < 100), float(size < 50)]
-    phrases = [_phrases(each) for each in (title, text)]
-    return np.concatenate(
-        [
-            np.log1p(counts).ravel(),
-            np.log1p(whole),
-            whole > 0,
-            counts[0] > 0,
-            20 * whole / max(size, 20),
-            lengths,
-            *phrases,
-        ]
-    )
-
-
-def _phrases(read: ReadText) -> Array:
-    """Return the logarithms of how often each phrase of two or three words occurs."""
-    joined = f" {' '.join(read.words)} "
-    return np.log1p(
-        [read.terms[phrase] if phrase.count(" ") == 1 else joined.count(f" {phrase} ") for phrase in PHRASES]
-    )
+    phrases = []
+    for read in (title, text):
+        joined = f" {' '.join(read.words)} "
+        phrases += [read.terms[each] if each.count(" ") == 1 else joined.count(f" {each} ") for each in PHRASES]
+    cues = (np.log1p(counts).ravel(), np.log1p(whole), whole > 0, counts[0] > 0, 20 * whole / max(size, 20))
+    return np.concatenate([*cues, lengths, np.log1p(phrases)])
 
 
 class Block(NamedTuple):
@@ -167,7 +145,7 @@ class StudyTypeClassifier(NamedTuple):
         read: dict[Place, ReadText] = {"title": ReadText(title), "text": ReadText(text)}
         terms = {place: getattr(self, place).contributions(each) for place, each in read.items()}
         if sum(term[0].isalpha() for names, _ in terms.values() for term in names) < FEWEST_WORDS:
-            return NOTHING
+            return RecognisedType()
         cues = np.clip((measured(read["title"], read["text"]) - self.centre) / self.spread, -REACH, REACH)
         scores = self.intercept + cues @ self.measured + sum(parts.sum(axis=0) for _, parts in terms.values())
         shares = np.exp(scores - scores.max())
@@ -182,7 +160,6 @@ class StudyTypeClassifier(NamedTuple):
         return RecognisedType(
             STUDY_TYPES[best],
             float(shares[best]),
-            dict(zip(STUDY_TYPES, map(float, shares), strict=True)),
             _shown(sorted(speaking, key=lambda each: -each[0]), read),
         )
 

@@ -14,12 +14,10 @@ Agreement on one abstract is the share of pairs of graders who recommend the sam
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from statistics import median
-from typing import TypeVar
+from statistics import median, multimode
 
 from masis.errors import SettingsError
 from masis.schema.audit import JudgedBy
@@ -36,8 +34,6 @@ MOST_SPREAD = 0.30
 the required averages (AESOP-DECAY).
 """
 VERSION = "1"
-
-_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -95,9 +91,9 @@ def join_grades(
     relevance, method, raw = (median(getattr(grade, name) for grade in scored) for name in scores)
     qualities = [grade.quality or 0.0 for grade in scored]
     closest = min(scored, key=lambda grade: abs((grade.quality or 0.0) - median(qualities)))
-    designs = _most_frequent(grade.design for grade in scored)
+    designs = multimode(grade.design for grade in scored)
     design = min(designs, key=lambda each: (rubric.HIERARCHY[each].prior, each) if each else (-1.0, ""))
-    adequate = _most_frequent(grade.sample_size_adequate for grade in scored)
+    adequate = multimode(grade.sample_size_adequate for grade in scored)
     enough = adequate[0] if len(adequate) == 1 else None
     advice = recommend(relevance, method, design, enough, about, closest.publication)
     agreeing = sum(grade.recommendation == advice.recommendation for grade in scored)
@@ -123,11 +119,6 @@ def join_grades(
             "agreement": pair_agreement([grade.recommendation for grade in scored]),
         }
     )
-
-
-def _most_frequent(values: Iterable[_T]) -> list[_T]:
-    counts = Counter(values)
-    return [value for value, count in counts.items() if count == max(counts.values())]
 
 
 def pair_agreement(opinions: Sequence[object]) -> float | None:

@@ -1,6 +1,6 @@
 """The protocol of graders, the rules that turn a judgement into a grade, and a cache so that nothing is graded twice.
 
-Every judgement goes through ``grade_from_judgement``: the prior is a floor (``max(score, prior)``) and the
+Every judgement goes through ``grade_of``: the prior is a floor (``max(score, prior)``) and the
 recommendation follows from the written rules alone.
 """
 
@@ -9,18 +9,29 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from masis.schema.audit import JudgedBy
 from masis.schema.base import Unscored
 from masis.schema.calls import Usage
-from masis.schema.screening import Abstract, Design, Grade, GradeField, OverrideField, Reason, SampleSize, StudyType
+from masis.schema.screening import (
+    Abstract,
+    Design,
+    Grade,
+    GradeField,
+    OverrideField,
+    Reason,
+    SampleSize,
+    StudyType,
+    Words,
+)
 from masis.schema.wording import with_article
 from masis.screening.grading import rubric
 from masis.screening.grading.hierarchy import sure_design
 from masis.screening.grading.recommendation import Advice, recommend, scored_fields, with_prior_floor
+from masis.screening.grading.sample_size import sample_sizes, study_size
 from masis.screening.grading.wording import LONGEST_READ
 from masis.screening.sources.publication import publication_of
 from masis.views.screening import DESIGN
@@ -47,57 +58,52 @@ class Grader(Protocol):
         ...
 
 
-class Judgement(NamedTuple):
-    """A grader's judgement of one abstract, before the rules: raw scores (0 to 1, None for unscored), and reasons."""
-
-    relevance: float | None
-    methodology: float | None
-    study_type: StudyType | None
-    study_type_confidence: float | None
-    design: Design | None
-    adequate: bool | None
-    sizes: tuple[SampleSize, ...]
-    study_size: SampleSize | None
-    reasons: dict[OverrideField, Reason]
-    unmatched: bool = False
-    """Its language can't be matched with the question's: nothing failed, and nothing is known of its relevance."""
-
-
-def grade_from_judgement(
-    abstract: Abstract, found: Judgement, judged_by: JudgedBy, about: frozenset[Design] = frozenset(), note: str = ""
+def grade_of(
+    abstract: Abstract,
+    judged_by: JudgedBy,
+    about: frozenset[Design] = frozenset(),
+    *,
+    relevance: float | None,
+    methodology: float | None,
+    design: Design | None,
+    reasons: Mapping[OverrideField, Reason],
+    study_type: StudyType | None = None,
+    confidence: float | None = None,
+    unmatched: bool = False,
 ) -> Grade:
-    """Return the grade that follows from a judgement.
+    """Return the grade that follows from a grader's judgement of one abstract; its sample sizes are read here.
 
-    ``about`` are designs that the question itself asks about; ``note`` is added to the reason of the recommendation.
+    ``relevance`` and ``methodology`` are from 0 to 1, the latter before the prior's floor, None where unscored;
+    ``reasons`` say why, by field. ``about`` are designs that the question itself asks about. ``unmatched`` says that
+    its language can't be matched with the question's: nothing failed, and nothing is known of its relevance.
     """
     published = publication_of(abstract)
     status = None if published is None else published.status
-    score = with_prior_floor(found.methodology, found.design)
-    advice = recommend(found.relevance, score, found.design, found.adequate, about, status)
-    if found.unmatched and advice.rule != "not_a_study":
-        advice = Advice("needs_more", "unmatched", found.reasons["relevance_score"].text)
-    reasons: dict[OverrideField, Reason] = {
-        **found.reasons,
-        "recommendation": Reason(text=f"{advice.why} {note}".strip()),
-    }
-    if "methodology_score" in reasons:
-        reasons["methodology_score"] = with_floor_note(reasons["methodology_score"], found.methodology, found.design)
+    sizes, size = sample_sizes(abstract.text), study_size(abstract.text)
+    enough = size_adequacy(abstract, design, sizes, size)
+    score = with_prior_floor(methodology, design)
+    advice = recommend(relevance, score, design, enough.value, about, status)
+    if unmatched and advice.rule != "not_a_study":
+        advice = Advice("needs_more", "unmatched", reasons["relevance_score"].text)
+    known = {**reasons, "sample_size_adequate": enough.reason, "recommendation": Reason(text=advice.why)}
+    if "methodology_score" in known:
+        known["methodology_score"] = with_floor_note(known["methodology_score"], methodology, design)
     unscored = None
     if advice.rule == "unscored":
-        silent: GradeField = "relevance_score" if found.relevance is None else "methodology_score"
-        unscored = Unscored(reason=reasons[silent].text if silent in reasons else f"it has no {silent}")
+        silent: GradeField = "relevance_score" if relevance is None else "methodology_score"
+        unscored = Unscored(reason=known[silent].text if silent in known else f"it has no {silent}")
     return Grade(
         abstract_id=abstract.id,
-        **scored_fields(found.relevance, found.methodology, score, found.design, found.adequate),
-        sample_sizes=found.sizes,
-        study_size=found.study_size,
-        study_type=found.study_type,
-        study_type_confidence=found.study_type_confidence,
+        **scored_fields(relevance, methodology, score, design, enough.value),
+        sample_sizes=sizes,
+        study_size=size,
+        study_type=study_type,
+        study_type_confidence=confidence,
         publication=status,
         registrations=registrations_of(abstract),
         recommendation=advice.recommendation,
         rule=advice.rule,
-        reasons=reasons,
+        reasons=known,
         judged_by=judged_by,
         unscored=unscored,
     )
@@ -119,12 +125,59 @@ def unscored_grade(abstract: Abstract, judged_by: JudgedBy, why: Unscored) -> Gr
     """
     sure = sure_design(abstract)
     reasons: dict[OverrideField, Reason] = {} if sure is None else {"design": Reason(text=sure.why, words=sure.words)}
-    nothing = Judgement(None, None, None, None, None if sure is None else sure.design, None, (), None, reasons)
-    grade = grade_from_judgement(abstract, nothing, judged_by)
+    design = None if sure is None else sure.design
+    grade = grade_of(abstract, judged_by, relevance=None, methodology=None, design=design, reasons=reasons)
     if grade.rule == "not_a_study":
         return grade
     said = Reason(text=f"It could not be graded: {why.reason.rstrip('.')}.")
     return grade.model_copy(update={"unscored": why, "reasons": {**reasons, "recommendation": said}})
+
+
+# Is the study large enough to be plausible? The sizes are ``rubric.ADEQUATE_SIZE``. None where size says nothing (one
+# case, a review without a search), where none is stated, or where the design is unknown: a number that is not stated is
+# not a small one.
+
+_STUDIES = frozenset(
+    """study studies trial trials rct rcts article articles paper papers publication publications report reports
+    cohort cohorts review reviews""".split()
+)
+
+
+class SizeAdequacy(NamedTuple):
+    """Whether the size is adequate, None where it can't be said; and why."""
+
+    value: bool | None
+    reason: Reason
+
+
+def size_adequacy(
+    abstract: Abstract, design: Design | None, sizes: Sequence[SampleSize], size: SampleSize | None
+) -> SizeAdequacy:
+    """Return whether this many are plausible for this design. ``size`` is the one that the study rests on.
+
+    A review is judged by its studies; where it names too few or none, by its participants.
+    """
+    if design is None:
+        return SizeAdequacy(None, Reason(text="The design is not known, and with it the size it needs."))
+    least, of, source = rubric.ADEQUATE_SIZE[design]
+    if least is None:
+        return SizeAdequacy(None, Reason(text=f"Size says nothing here: {source}."))
+    missing = f"No number of {of} is stated."
+    if design in ("meta_analysis", "systematic_review"):
+        stated = sizes if size is None else (size, *sizes)
+        studies = [each for each in stated if {*each.unit.lower().split()[-1:]} & _STUDIES]
+        most = max((each for each in stated if each not in studies), key=lambda each: each.value, default=None)
+        size, missing = next(iter(studies), None), "Neither a number of studies nor of participants is stated."
+        if most is not None and (size is None or size.value < least <= rubric.OPTIMAL_INFORMATION <= most.value):
+            size, least, of = most, rubric.OPTIMAL_INFORMATION, "participants"
+            source = "GRADE, optimal information size"
+    if size is None:
+        return SizeAdequacy(None, Reason(text=missing))
+    counted = 2 * size.value if size.kind == "arm" and of != "studies" else size.value  # at least one other group
+    enough = counted >= least
+    text = f"{counted:,} {of}, {'at least' if enough else 'fewer than'} the {least:,} that are plausible ({source})."
+    words = Words(start=size.start, end=size.end, text=abstract.text[size.start : size.end])
+    return SizeAdequacy(enough, Reason(text=text, words=(words,)))
 
 
 _REGISTERED = re.compile(
@@ -174,18 +227,14 @@ class CachingGrader:
 
     def grade(self, question: str, abstracts: Sequence[Abstract]) -> tuple[Grade, ...]:
         """Return one grade for each abstract, in the same order."""
-        keys = [key_of(question, abstract, self.judged_by) for abstract in abstracts]
-        grades = {key: grade for key in keys if (grade := self.cache.get(key)) is not None}
-        missing = [(key, abstract) for key, abstract in zip(keys, abstracts, strict=True) if key not in grades]
-        if missing:
-            new_grades = {g.abstract_id: g for g in self.grader.grade(question, [abstract for _, abstract in missing])}
-            for key, abstract in missing:
-                grade = new_grades.get(abstract.id)
-                if grade is not None:
-                    grades[key] = grade
-                    if grade.unscored is None:
-                        self.cache.put(key, grade)
-        return tuple(grades[key] for key in keys if key in grades)
+        keys = {each.id: key_of(question, each, self.judged_by) for each in abstracts}
+        grades = {name: grade for name, key in keys.items() if (grade := self.cache.get(key)) is not None}
+        missing = [each for each in abstracts if each.id not in grades]
+        for grade in self.grader.grade(question, missing) if missing else ():
+            grades[grade.abstract_id] = grade
+            if grade.unscored is None and grade.abstract_id in keys:
+                self.cache.put(keys[grade.abstract_id], grade)
+        return tuple(grades[each.id] for each in abstracts if each.id in grades)
 
 
 def key_of(question: str, abstract: Abstract, judged_by: JudgedBy) -> str:

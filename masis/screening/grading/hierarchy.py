@@ -13,7 +13,7 @@ from typing import NamedTuple
 from masis.schema.screening import Abstract, Design, StudyType, Words
 from masis.schema.wording import with_article
 from masis.screening.grading import rubric
-from masis.screening.grading.wording import Wording, first, joined_forms, mentioned, read_tables
+from masis.screening.grading.wording import Place, Wording, joined_forms, mentioned, read_tables
 from masis.screening.sources.publication import publication_of
 from masis.views.screening import DESIGN, STUDY_TYPE
 
@@ -27,43 +27,14 @@ class Placement(NamedTuple):
 
 
 _TABLES = read_tables(Path(__file__).with_name("design_words.toml"))
-_WORDINGS = {name: Wording(joined_forms(forms, _TABLES["names"])) for name, forms in _TABLES["wordings"].items()}
-_OF_RECORD: dict[str, Design] = {
-    "meta-analysis": "meta_analysis",
-    "network meta-analysis": "meta_analysis",
-    "systematic review": "systematic_review",
-    "randomized controlled trial": "randomised_trial",
+_PLACES: dict[str, tuple[Place, ...]] = {"text": ("text",), "title": ("title",)}
+_WORDINGS = {
+    name: Wording(joined_forms(forms, _TABLES["names"]), places=_PLACES.get(name.rpartition("_")[2], ("text", "title")))
+    for name, forms in _TABLES["wordings"].items()
 }
-"""Publication types of PubMed that name a design: people have read the article for them."""
-
-_FINER: dict[StudyType, tuple[tuple[Design, str], ...]] = {
-    "human_case_report": (("case_series", "series"),),
-    "remaining": (
-        ("mendelian_randomisation", "mendelian"),
-        ("target_trial_emulation", "emulation"),
-        ("interrupted_time_series", "its"),
-        ("economic_evaluation", "economic"),
-        ("qualitative_study", "qualitative"),
-        ("case_control_study", "case_control"),
-        ("cross_sectional_study", "cross_sectional"),
-        ("cohort_study", "cohort"),
-        ("case_series", "series"),
-        ("cross_sectional_study", "survey"),
-        ("diagnostic_accuracy_study", "diagnostic"),
-        ("prognostic_study", "prognostic"),
-        ("cohort_study", "retrospective"),
-        ("cross_sectional_study", "asked"),
-        ("non_randomised_study", "compared"),
-    ),
-    **dict.fromkeys(
-        ("human_non_rct_drug_intervention", "human_non_rct_non_drug_intervention"),
-        (
-            ("case_series", "series"),
-            ("cohort_study", "cohort_named"),
-            ("case_control_study", "case_control"),
-            ("cross_sectional_study", "cross_sectional"),
-        ),
-    ),
+_OF_RECORD: dict[str, Design] = _TABLES["of_record"]
+_FINER: dict[StudyType, list[tuple[Design, str]]] = {
+    study_type: each["designs"] for each in _TABLES["finer"] for study_type in each["types"]
 }
 """The designs that the words of a type can make of it, the first that matches."""
 _MAY_BE_TRIAL: frozenset[StudyType] = frozenset(
@@ -97,9 +68,8 @@ def place_design(study_type: StudyType | None, abstract: Abstract, confidence: f
     name = STUDY_TYPE[study_type]
     if (found := _review(study_type, abstract)) is not None:
         return found
-    if study_type in _MAY_BE_TRIAL and (
-        words := _first("randomised", abstract, title=False) or _first("randomised_title", abstract, text=False)
-    ):
+    words = _first("randomised_text", abstract) or _first("randomised_title", abstract)
+    if study_type in _MAY_BE_TRIAL and words:
         return Placement("randomised_trial", f"Recognised as {name}, but its words say that it was randomised.", words)
     for design, wording in _FINER.get(study_type, ()):
         if words := _first(wording, abstract):
@@ -123,10 +93,9 @@ def sure_design(abstract: Abstract) -> Placement | None:
     if (found := publication_of(abstract)) is not None and found.status != "of_concern":
         return Placement("protocol" if found.status == "protocol" else "notice", found.why, found.words)
     if _first("human", abstract) == ():
-        animal = _first("animal_text", abstract, title=False) or _first("animal_title", abstract, text=False)
-        if animal:
+        if animal := _first("animal_text", abstract) or _first("animal_title", abstract):
             return Placement("animal_study", "Its words say that animals were studied.", animal)
-        if cells := _first("vitro_title", abstract, text=False) or _first("vitro_text", abstract, title=False):
+        if cells := _first("vitro_title", abstract) or _first("vitro_text", abstract):
             return Placement("in_vitro_study", "Its words say that it was done in cells or specimens.", cells)
     return None
 
@@ -135,19 +104,20 @@ def _review(study_type: StudyType, abstract: Abstract) -> Placement | None:
     """Place a systematic review or meta-analysis, by its type, by its title, or by what its text says that it did; None
     for others.
     """
-    searched = _first("searched", abstract, title=False)
-    by_type = study_type == "human_systematic_review"
-    titled = _first("review_title", abstract, text=False) if searched else _first("review_named", abstract, text=False)
-    did = _first("review_done", abstract, title=False) if study_type in _MAY_BE_REVIEW else ()
-    if not (by_type or titled or did):
+    searched = _first("searched_text", abstract)
+    titled = _first("review_title" if searched else "review_named_title", abstract)
+    did = _first("review_done_text", abstract) if study_type in _MAY_BE_REVIEW else ()
+    if not (study_type == "human_systematic_review" or titled or did):
         return None
     if pooled := _first("pooled", abstract):
         return Placement("meta_analysis", "Its words say that results were pooled.", pooled)
     return Placement("systematic_review", "A systematic search, and nothing pooled.", searched)
 
 
-def _first(wording: str, abstract: Abstract, *, title: bool = True, text: bool = True) -> tuple[Words, ...]:
-    return first(_WORDINGS[wording], abstract, title=title, text=text)
+def _first(wording: str, abstract: Abstract) -> tuple[Words, ...]:
+    """Return the first words of an abstract that state a wording; or none."""
+    state, words = mentioned(_WORDINGS[wording], abstract)
+    return words if state == "stated" else ()
 
 
 def designs_asked_about(question: str) -> frozenset[Design]:

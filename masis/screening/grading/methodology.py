@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from masis.audit.sentences import split_sentences
-from masis.schema.screening import Abstract, AppraisalItem, Design, ItemState, Reason, SampleSize, Words
-from masis.screening.grading.sample_size import study_size
+from masis.schema.screening import Abstract, AppraisalItem, Design, ItemState, Reason, Words
+from masis.screening.grading.sample_size import sample_sizes, study_size
 from masis.screening.grading.wording import Wording, joined_forms, mentioned, read_tables
 
 WHOLE = 0.8
@@ -68,25 +68,21 @@ class Methodology(NamedTuple):
     reason: Reason
 
 
-def methodology(abstract: Abstract, design: Design, sizes: tuple[SampleSize, ...] = ()) -> Methodology:
-    """Score what an abstract reports of its design's checklist. ``sizes`` are the sample sizes found in its text."""
+def methodology(abstract: Abstract, design: Design) -> Methodology:
+    """Score what an abstract reports of its design's checklist."""
     if not abstract.text.strip():
         return Methodology(None, Reason(text="There is no abstract to read, only a title."))
-    return score_items(design, appraise(abstract, design, sizes))
+    return score_items(design, appraise(abstract, design))
 
 
-def appraise(abstract: Abstract, design: Design, sizes: tuple[SampleSize, ...] = ()) -> tuple[ReadItem, ...]:
+def appraise(abstract: Abstract, design: Design) -> tuple[ReadItem, ...]:
     """Return every item of the design's checklist as the abstract speaks of it; none where there is only a title."""
     if not abstract.text.strip():
         return ()
-    found = []
-    for item, points in CHECKLIST[design].items():
-        if item == "size":
-            words = _size(abstract, sizes)
-            found.append(ReadItem(item, points, "stated" if words else "not_stated", words))
-        else:
-            found.append(ReadItem(item, points, *mentioned(_ITEMS[item], abstract)))
-    return tuple(found)
+    return tuple(
+        ReadItem(item, points, *(_size(abstract) if item == "size" else mentioned(_ITEMS[item], abstract)))
+        for item, points in CHECKLIST[design].items()
+    )
 
 
 def corrected(items: Iterable[ReadItem], corrections: Mapping[AppraisalItem, ItemState]) -> tuple[ReadItem, ...]:
@@ -124,10 +120,9 @@ def sentence_of(words: Words, abstract: Abstract) -> tuple[str, int]:
     return words.text, 0
 
 
-def _size(abstract: Abstract, sizes: tuple[SampleSize, ...]) -> tuple[Words, ...]:
+def _size(abstract: Abstract) -> tuple[ItemState, tuple[Words, ...]]:
     """Return the words of the size that the study rests on, of the first one where it is a sum of several."""
-    rests = study_size(abstract.text)
+    rests, sizes = study_size(abstract.text), sample_sizes(abstract.text)
     stated = [size for size in sizes if rests is not None and size.value == rests.value] or sizes
-    return tuple(
-        Words(start=each.start, end=each.end, text=abstract.text[each.start : each.end]) for each in stated[:1]
-    )
+    words = (Words(start=each.start, end=each.end, text=abstract.text[each.start : each.end]) for each in stated[:1])
+    return ("stated" if stated else "not_stated"), tuple(words)

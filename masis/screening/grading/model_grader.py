@@ -7,9 +7,10 @@ the extractor finds: numbers are not left to a model.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, get_args
+from functools import partial
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BeforeValidator, WithJsonSchema
 
@@ -34,10 +35,8 @@ from masis.schema.screening import (
     Words,
 )
 from masis.screening.grading import rubric
-from masis.screening.grading.grader import Judgement, grade_from_judgement, unscored_grade
+from masis.screening.grading.grader import grade_of, unscored_grade
 from masis.screening.grading.hierarchy import designs_asked_about, sure_design
-from masis.screening.grading.offline_grader import size_adequacy
-from masis.screening.grading.sample_size import sample_sizes, study_size
 
 PROMPT = "grader"
 TOKENS_MOST = 1_800
@@ -96,62 +95,50 @@ class ModelGrader:
         limit lets them. One whose call failed is unscored.
         """
         about = designs_asked_about(question)
-        found = run_concurrently([self._task(question, abstract, about) for abstract in abstracts])
+        found = run_concurrently([partial(self._asked, question, abstract, about) for abstract in abstracts])
         return tuple(
             unscored_grade(abstract, self.judged_by, _why(each)) if isinstance(each, StepError) else each
             for abstract, each in zip(abstracts, found, strict=True)
         )
 
-    def _task(self, question_text: str, abstract: Abstract, about: frozenset[Design]) -> Callable[[], Grade]:
-        def task() -> Grade:
-            if not (abstract.title.strip() or abstract.text.strip()):
-                return unscored_grade(abstract, self.judged_by, Unscored(reason="there is nothing to read"))
-            reply = self.asker.ask(
-                prompt(question_text, abstract, self.asker.control.fence),
-                GradeReply,
-                max_tokens=TOKENS_MOST,
-                temperature=self.temperature,
-            )
-            judgement = self._judgement(reply, abstract)
-            grade = grade_from_judgement(abstract, judgement, self.judged_by, about)
-            if reply.recommendation in (grade.recommendation, None):
-                return grade
-            note = f"The model itself recommended {str(reply.recommendation)[:20]}; the rules decide."
-            return grade_from_judgement(abstract, judgement, self.judged_by, about, note)
+    def _asked(self, question_text: str, abstract: Abstract, about: frozenset[Design]) -> Grade:
+        if not (abstract.title.strip() or abstract.text.strip()):
+            return unscored_grade(abstract, self.judged_by, Unscored(reason="there is nothing to read"))
+        asked = prompt(question_text, abstract, self.asker.control.fence)
+        reply = self.asker.ask(asked, GradeReply, max_tokens=TOKENS_MOST, temperature=self.temperature)
+        grade = self._grade(reply, abstract, about)
+        if reply.recommendation in (grade.recommendation, None):
+            return grade
+        why = grade.reasons["recommendation"].text
+        note = f"{why} The model itself recommended {str(reply.recommendation)[:20]}; the rules decide."
+        return grade.model_copy(update={"reasons": {**grade.reasons, "recommendation": Reason(text=note)}})
 
-        return task
-
-    def _judgement(self, reply: GradeReply, abstract: Abstract) -> Judgement:
+    def _grade(self, reply: GradeReply, abstract: Abstract, about: frozenset[Design]) -> Grade:
         study_type: StudyType | None = reply.study_type if reply.study_type in STUDY_TYPES else None
         design: Design | None = reply.design if reply.design in DESIGNS else None
         if design is None and study_type is not None:
             design = rubric.DESIGN_OF[study_type]
+        typed = placed = _reason(reply.design_reason, reply.design_quotes, abstract)
         if (sure := sure_design(abstract)) is not None:
-            design = sure.design
-        sizes, size = sample_sizes(abstract.text), study_size(abstract.text)
-        enough = size_adequacy(abstract, design, sizes, size)
+            design, placed = sure.design, Reason(text=sure.why, words=sure.words)
         relevance = normalised("relevance", reply.relevance_score).value
-        methodology = normalised("methodology", reply.methodology_score).value
-        return Judgement(
+        method = normalised("methodology", reply.methodology_score).value
+        return grade_of(
+            abstract,
+            self.judged_by,
+            about,
             relevance=relevance,
-            methodology=methodology,
-            study_type=study_type,
-            study_type_confidence=None,
+            methodology=method,
             design=design,
-            adequate=enough.value,
-            sizes=sizes,
-            study_size=size,
             reasons={
                 "relevance_score": _score_reason(relevance, reply.relevance_reason, reply.relevance_quotes, abstract),
                 "methodology_score": _score_reason(
-                    methodology, reply.methodology_reason, reply.methodology_quotes, abstract
+                    method, reply.methodology_reason, reply.methodology_quotes, abstract
                 ),
-                "sample_size_adequate": enough.reason,
-                "study_type": _reason(reply.design_reason, reply.design_quotes, abstract),
-                "design": Reason(text=sure.why, words=sure.words)
-                if sure is not None
-                else _reason(reply.design_reason, reply.design_quotes, abstract),
+                "study_type": typed,
+                "design": placed,
             },
+            study_type=study_type,
         )
 
 
@@ -183,9 +170,8 @@ def _reason(text: str, quotes: Sequence[str], abstract: Abstract) -> Reason:
 
 
 def _found(quote: str, abstract: Abstract) -> Words | None:
-    if place := located(quote, abstract.text):
-        return Words(start=place.start, end=place.end, text=abstract.text[place.start : place.end])
-    if place := located(quote, abstract.title):
-        text = abstract.title[place.start : place.end]
-        return Words(start=place.start, end=place.end, text=text, place="title")
+    places: tuple[tuple[Literal["text", "title"], str], ...] = (("text", abstract.text), ("title", abstract.title))
+    for name, source in places:
+        if place := located(quote, source):
+            return Words(start=place.start, end=place.end, text=source[place.start : place.end], place=name)
     return None

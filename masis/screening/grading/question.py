@@ -20,7 +20,7 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -190,35 +190,35 @@ def concepts_as_text(text: str) -> dict[Part, str]:
 
 
 def _read(text: str) -> tuple[Concept, ...]:
-    return tuple(_concepts(text, framing=False)) or tuple(_concepts(text, framing=True))
+    return tuple((_concepts(text, framing=False) or _concepts(text, framing=True)).values())
 
 
-def _written(line: str, part: Part) -> Iterator[Concept]:
-    """Yield the concepts of a person's line; one in letters that can't be looked for has no stems."""
+def _written(line: str, part: Part) -> list[Concept]:
+    """Return the concepts of a person's line; one in letters that can't be looked for has no stems."""
     found: list[Concept] = []
     for piece in line.split(","):
         names = [name.strip() for name in piece.split("=") if name.strip()]
-        if len(names) > 1:
-            found.append(_named(names, part))
-        elif names:
-            read = _read(names[0]) if _can_be_looked_for(names[0]) else ()
-            found.extend(concept._replace(part=part) for concept in read)
-            if not read:
-                found.append(Concept(names[0], part, (), (), 1.0, ()))
-    yield from found[:MOST_CONCEPTS]
+        sought = [name for name in names if _can_be_looked_for(name)]
+        read = _read(names[0]) if len(names) == 1 and sought else ()
+        found.extend(concept._replace(part=part) for concept in read)
+        if names and not read:
+            found.append(_named(names[0], [phrase for phrase in map(_content, sought) if phrase.stems], part))
+    return found[:MOST_CONCEPTS]
 
 
-def _named(names: Sequence[str], part: Part) -> Concept:
+def _named(name: str, phrases: Sequence[Phrase], part: Part) -> Concept:
     """Return one concept with all of these names, and with the synonyms of each."""
-    phrases = [_content(name) for name in names if _can_be_looked_for(name)]
-    phrases = [phrase for phrase in phrases if phrase.stems]
     if not phrases:
-        return Concept(names[0], part, (), (), 1.0, ())
+        return Concept(name, part, (), (), 1.0, ())
     first, *others = phrases
     known = [other for phrase in phrases for other in synonyms().get(phrase.stems, ())]
-    rarities = tuple(max(LEAST_WEIGHT, rarity(root)) for root in first.stems)
     also = {other.stems: other for other in (*others, *known) if other.stems != first.stems}
-    return Concept(first.text, part, first.stems, rarities, max(rarities), tuple(also.values()))
+    return _concept(first.text, part, first.stems)._replace(others=tuple(also.values()))
+
+
+def _concept(name: str, part: Part, stems: tuple[str, ...]) -> Concept:
+    rarities = tuple(max(LEAST_WEIGHT, rarity(root)) for root in stems)
+    return Concept(name, part, stems, rarities, max(rarities), synonyms().get(stems, ()))
 
 
 def _content(text: str) -> Phrase:
@@ -240,41 +240,46 @@ def _as_words(concepts: Sequence[Concept]) -> str:
     return " ".join(f"{lead}{named[part]}" for part, lead in leads.items() if named[part])
 
 
-def _concepts(text: str, *, framing: bool) -> Iterator[Concept]:
-    seen: set[tuple[str, ...]] = set()
-    for words, part in _grouped(text, framing=framing):
-        roots = tuple(word.stem for word in words)
-        if roots not in seen:
-            seen.add(roots)
-            rarities = tuple(max(LEAST_WEIGHT, rarity(root)) for root in roots)
-            name = text[words[0].start : words[-1].end]
-            yield Concept(name, part, roots, rarities, max(rarities), synonyms().get(roots, ()))
-
-
-def _grouped(text: str, *, framing: bool) -> Iterator[tuple[tuple[Token, ...], Part]]:
-    """Yield the words of each concept and its part: a known phrase, or up to three naming words that stand together."""
+def _concepts(text: str, *, framing: bool) -> dict[tuple[str, ...], Concept]:
+    """Return the concepts by their stems: known phrases, and up to three naming words that stand together."""
+    found: dict[tuple[str, ...], Concept] = {}
     words = tokens(text)
     part: Part = "intervention"
     run: list[Token] = []
     at, before = 0, 0
+
+    def add(*grouped: Token) -> None:
+        stems = tuple(word.stem for word in grouped)
+        if stems not in found:
+            found[stems] = _concept(text[grouped[0].start : grouped[-1].end], part, stems)
+
+    def end_run() -> None:
+        for grouped in [run] if 0 < len(run) <= _LONGEST_CONCEPT else [[word] for word in run]:
+            add(*grouped)
+        run.clear()
+
     while at < len(words):
         word, length = words[at], _known(words, at)
         names = word.weight > 0 and (framing or not _frames(word))
         listed = length > 1 or (length > 0 and names)
-        if run and (listed or not names or any(sign in ",;:?.()/" for sign in text[before : word.start])):
-            yield from ((each, part) for each in _short(run))
-            run = []
+        if listed or not names or any(sign in ",;:?.()/" for sign in text[before : word.start]):
+            end_run()
         if listed:
-            yield tuple(words[at : at + length]), part
+            add(*words[at : at + length])
         elif names:
             run.append(word)
         elif "," in text[before : word.start] and word.text.lower() in _LISTED["asks"]:
             part = "intervention"  # "In older adults, does ...": what follows is no population
-        else:
-            part = _part_after(word, part)
+        elif word.text.lower() in _LISTED["to population"]:
+            part = "population"
+        elif word.text.lower() in _LISTED["to comparison"]:
+            part = "comparison"
+        elif word.stem in _TO_OUTCOME:
+            part = "outcome"
         at += length if listed else 1
         before = words[at - 1].end
-    yield from ((each, part) for each in _short(run))
+    end_run()
+    return found
 
 
 def _frames(word: Token) -> bool:
@@ -283,25 +288,9 @@ def _frames(word: Token) -> bool:
     return word.text.isdigit() or (frames and word.text.lower() not in ("rat", "rats"))
 
 
-def _part_after(word: Token, part: Part) -> Part:
-    lower = word.text.lower()
-    if lower in _LISTED["to population"]:
-        return "population"
-    if lower in _LISTED["to comparison"]:
-        return "comparison"
-    return "outcome" if word.stem in _TO_OUTCOME else part
-
-
 def _known(words: Sequence[Token], at: int) -> int:
     """Return how many words from here on are a phrase of ``synonyms.txt``, the longest; 0 where none is."""
     for length in range(min(_LONGEST_PHRASE, len(words) - at), 0, -1):
         if tuple(word.stem for word in words[at : at + length]) in synonyms():
             return length
     return 0
-
-
-def _short(words: Sequence[Token]) -> Iterator[tuple[Token, ...]]:
-    if len(words) > _LONGEST_CONCEPT:
-        yield from ((word,) for word in words)
-    elif words:
-        yield tuple(words)

@@ -57,55 +57,36 @@ def recommend(
     named = with_article(DESIGN[design] if design else "study").capitalize()
     kind = with_article(PUBLICATION[publication] if publication else DESIGN[design or "notice"])
     quality = quality_of(relevance, methodology)
+    unknown = "Its design was not recognised, and with it how far it can be trusted: read it and set the design."
     rules: tuple[tuple[Rule, Recommendation, bool, str], ...] = (
         ("not_a_study", "discard", design in NO_STUDY, f"It is {kind}: no study to count."),
-        (
-            "off_topic",  # whatever else is unknown
-            "discard",
-            _under(relevance, rubric.DISCARD_RELEVANCE),
-            f"Relevance {_two(relevance)} is under {rubric.DISCARD_RELEVANCE:.2f}: about something else.",
-        ),
+        # Whatever else is unknown:
+        ("off_topic", "discard", *_under("Relevance", relevance, rubric.DISCARD_RELEVANCE, ": about something else")),
         ("unscored", "needs_more", quality is None, "It has no score, and no score is no reason to keep or discard."),
         ("of_concern", "needs_more", publication == "of_concern", f"It is {kind}: read why before it counts."),
-        (
-            "unknown_design",
-            "needs_more",
-            design in (None, "other"),
-            "Its design was not recognised, and with it how far it can be trusted: read it and set the design.",
-        ),
+        ("unknown_design", "needs_more", design in (None, "other"), unknown),
         (
             "weak_method",
             "discard",
-            _under(methodology, rubric.DISCARD_METHODOLOGY),
-            f"Methodology {_two(methodology)} is under {rubric.DISCARD_METHODOLOGY:.2f}: too weak to use.",
+            *_under("Methodology", methodology, rubric.DISCARD_METHODOLOGY, ": too weak to use"),
         ),
         (
             "borderline_relevance",
             "needs_more",
-            _under(relevance, rubric.KEEP_RELEVANCE),
-            f"Relevance {_two(relevance)} is under {rubric.KEEP_RELEVANCE:.2f}: only partly about the question.",
+            *_under("Relevance", relevance, rubric.KEEP_RELEVANCE, ": only partly about the question"),
         ),
         ("weak_design", "needs_more", inconclusive, f"{named} supports no conclusion by itself."),
         ("underpowered", "needs_more", adequate is False, "Fewer were studied than the design needs."),
-        (
-            "borderline_method",
-            "needs_more",
-            _under(methodology, rubric.KEEP_METHODOLOGY),
-            f"Methodology {_two(methodology)} is under {rubric.KEEP_METHODOLOGY:.2f}.",
-        ),
-        (
-            "borderline_quality",
-            "needs_more",
-            _under(quality, rubric.KEEP_QUALITY),
-            f"Quality {_two(quality)} is under {rubric.KEEP_QUALITY:.2f}.",
-        ),
+        ("borderline_method", "needs_more", *_under("Methodology", methodology, rubric.KEEP_METHODOLOGY)),
+        ("borderline_quality", "needs_more", *_under("Quality", quality, rubric.KEEP_QUALITY)),
     )
     why = f"Relevance {_two(relevance)}, methodology {_two(methodology)}: quality {_two(quality)}."
     return next((Advice(given, rule, why) for rule, given, holds, why in rules if holds), Advice("keep", "strong", why))
 
 
-def _under(score: float | None, least: float) -> bool:
-    return score is not None and score < least - _EDGE
+def _under(name: str, score: float | None, least: float, means: str = "") -> tuple[bool, str]:
+    """Return whether a score is too low, and the sentence that says so."""
+    return score is not None and score < least - _EDGE, f"{name} {_two(score)} is under {least:.2f}{means}."
 
 
 def _two(score: float | None) -> str:

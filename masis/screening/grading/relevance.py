@@ -33,7 +33,7 @@ from masis.offline.text.tokens import prefix_key, tokens
 from masis.schema.screening import Abstract, Reason, Words
 from masis.screening.grading import rubric
 from masis.screening.grading.designs import is_drug
-from masis.screening.grading.question import RARE_ENOUGH, Concept, Part, Phrase, Question
+from masis.screening.grading.question import RARE_ENOUGH, Concept, Part, Question
 from masis.screening.grading.wording import LONGEST_READ
 
 MISSING = 0.12
@@ -159,46 +159,37 @@ class _Read:
 
     def match(self, concept: Concept) -> ConceptMatch:
         """Return how far a concept is met, in the question's own words or others for it."""
-        best = self._as_named(concept)
-        for phrase in (*concept.others, *self._spelt_out(concept.name)):
-            if best.share >= 1.0:
-                break
-            if found := self._phrase(phrase.stems):
-                best = max(best, self._met(concept, found, len(phrase.stems)), key=lambda each: each.share)
+        best = ConceptMatch(concept, 0.0) if self._places(concept.stems) else self._in_part(concept)
+        for stems in (concept.stems, *(each.stems for each in concept.others), *self._spelt_out(concept.name)):
+            found = self._places(stems)
+            if found and self._often(found) > best.share:
+                shown = tuple(self._shown(start, len(stems)) for start in found[:_SHOWN])
+                best = ConceptMatch(concept, self._often(found), shown)
         return best
 
-    def _spelt_out(self, name: str) -> Iterator[Phrase]:
+    def _spelt_out(self, name: str) -> Iterator[tuple[str, ...]]:
         """Yield the words whose initials spell an abbreviation of the question: fewer than three letters spell much."""
         if _ABBREVIATION.fullmatch(name):
             letters = name.removesuffix("s").lower()
             content = [index for index, word in enumerate(self.words) if word.text.lower() not in _EMPTY]
             at = "".join(self.words[index].text[0].lower() for index in content).find(letters)
             if at >= 0:
-                spelt = self.words[content[at] : content[at + len(letters) - 1] + 1]
-                yield Phrase(" ".join(word.text for word in spelt), tuple(word.stem for word in spelt))
+                yield tuple(word.stem for word in self.words[content[at] : content[at + len(letters) - 1] + 1])
 
-    def _as_named(self, concept: Concept) -> ConceptMatch:
-        """Return the concept in the question's own words: together, scattered, or in part."""
-        if together := self._phrase(concept.stems):
-            return self._met(concept, together, len(concept.stems))
+    def _in_part(self, concept: Concept) -> ConceptMatch:
+        """Return how far the question's own words for a concept are there one by one, scattered or not all."""
         places = [self.at.get(root, []) for root in concept.stems]
         share = 0.0
         for root, weight, found in zip(concept.stems, concept.rarities, places, strict=True):
-            share += weight * (1.0 if found else KIN if self._holds_kin(root) else 0.0) / sum(concept.rarities)
-        if share == 0.0:
-            return ConceptMatch(concept, 0.0)
+            key = prefix_key(root)
+            kin = key is not None and any(prefix_key(other) == key for other in self.at)
+            share += weight * (1.0 if found else KIN if kin else 0.0) / sum(concept.rarities)
         if len(concept.stems) > 1 and not _near(places):
             share *= SCATTERED
         words = tuple(self._shown(found[0], 1) for found in places if found)[:_SHOWN]
-        twice = all(self._often(found) == 1.0 for found in places if found)
-        return ConceptMatch(concept, share * (1.0 if twice else ONCE), words)
+        return ConceptMatch(concept, share * min((self._often(found) for found in places if found), default=1.0), words)
 
-    def _holds_kin(self, root: str) -> bool:
-        """Return whether any word begins like this stem."""
-        key = prefix_key(root)
-        return key is not None and any(prefix_key(other) == key for other in self.at)
-
-    def _phrase(self, stems: tuple[str, ...]) -> list[int]:
+    def _places(self, stems: tuple[str, ...]) -> list[int]:
         """Return where the phrase begins, its words one after another within the title or within the text."""
         length = len(stems)
         return [
@@ -210,10 +201,6 @@ class _Read:
 
     def _often(self, found: list[int]) -> float:
         return 1.0 if len(found) > 1 or found[0] < self.titled else ONCE
-
-    def _met(self, concept: Concept, found: list[int], length: int) -> ConceptMatch:
-        shown = tuple(self._shown(start, length) for start in found[:_SHOWN])
-        return ConceptMatch(concept, self._often(found), shown)
 
     def _shown(self, first: int, length: int) -> Words:
         start, end = self.words[first].start, self.words[first + length - 1].end
@@ -234,8 +221,9 @@ def _near(places: list[list[int]]) -> bool:
 
 def likeness_of(question: str, abstract: Abstract) -> float:
     """Return the greatest cosine between the question and the title or a passage of the abstract, -1 to 1."""
-    asked = _vector(question[:LONGEST_READ])
-    return max((float(asked @ _vector(passage)) for passage in _passages(abstract)), default=0.0)
+    vectors: list[Array] = [load_encoder().encode(text) for text in (question[:LONGEST_READ], *_passages(abstract))]
+    asked, *said = (vector / (np.linalg.norm(vector) + 1e-9) for vector in vectors)
+    return max((float(asked @ each) for each in said), default=0.0)
 
 
 def _joined(score: float, in_words: Relevance, abstract: Abstract, likeness: float) -> tuple[float, str]:
@@ -295,9 +283,3 @@ def _passages(abstract: Abstract) -> list[str]:
             passages.append("")
         passages[-1] = f"{passages[-1]} {sentence}".strip()[: 2 * _PASSAGE]
     return [each for each in (abstract.title[:_PASSAGE].strip(), *passages) if each]
-
-
-def _vector(text: str) -> Array:
-    total = load_encoder().encode(text)
-    unit: Array = total / (np.linalg.norm(total) + 1e-9)
-    return unit

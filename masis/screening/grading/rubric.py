@@ -45,26 +45,14 @@ HIERARCHY: dict[Design, Place] = {
     "cohort_study": Place(3, 0.45, True, "specification: 0.45; OCEBM level 3"),
     "non_randomised_study": Place(3, 0.40, True, "OCEBM level 3 if controlled, 4 if not: under the cohort's 0.45"),
     "case_control_study": Place(4, 0.35, True, "OCEBM level 4: between cohort and case series"),
-    "cross_sectional_study": Place(
-        4, 0.30, True, "GRADE: observational, no order in time; between cohort and case series"
-    ),
-    "diagnostic_accuracy_study": Place(
-        3, 0.45, True, "OCEBM 2011, diagnosis: cohort with a reference standard is level 2 to 3"
-    ),
+    "cross_sectional_study": Place(4, 0.30, True, "GRADE: observational, no order in time; under case-control"),
+    "diagnostic_accuracy_study": Place(3, 0.45, True, "OCEBM 2011, diagnosis: with a reference standard level 2 to 3"),
     "prognostic_study": Place(3, 0.45, True, "OCEBM 2011, prognosis: inception cohort; as a cohort"),
-    "interrupted_time_series": Place(
-        3, 0.40, True, "Cochrane EPOC: as a non-randomised study with its own past as control"
-    ),
+    "interrupted_time_series": Place(3, 0.40, True, "Cochrane EPOC: as non-randomised, its own past the control"),
     "target_trial_emulation": Place(3, 0.45, True, "Hernan and Robins 2016: a cohort analysed by a trial's protocol"),
-    "mendelian_randomisation": Place(
-        3, 0.40, True, "STROBE-MR 2021: observational, genes for instruments; under the cohort"
-    ),
-    "economic_evaluation": Place(
-        None, 0.30, True, "CHEERS 2022; outside GRADE's levels: rests on the effects it models"
-    ),
-    "qualitative_study": Place(
-        None, 0.30, True, "GRADE-CERQual 2018: judged by other rules; as a cross-sectional study"
-    ),
+    "mendelian_randomisation": Place(3, 0.40, True, "STROBE-MR 2021: observational, genes the instruments"),
+    "economic_evaluation": Place(None, 0.30, True, "CHEERS 2022: rests on the effects it models"),
+    "qualitative_study": Place(None, 0.30, True, "GRADE-CERQual 2018: other rules; as a cross-sectional study"),
     "case_series": Place(4, 0.20, False, "specification: 0.20; OCEBM level 4, no comparison"),
     "narrative_review": Place(5, 0.15, False, "OCEBM level 5: no systematic search"),
     "case_report": Place(5, 0.10, False, "under the case series' 0.20: one case"),
@@ -151,9 +139,7 @@ ADEQUATE_SIZE: dict[Design, Adequacy] = {
     "prognostic_study": Adequacy(LARGE_EFFECT_TWO_GROUPS, "participants", "Cohen 1992, d = 0.8"),
     "target_trial_emulation": Adequacy(LARGE_EFFECT_TWO_GROUPS, "participants", "Cohen 1992, d = 0.8"),
     "mendelian_randomisation": Adequacy(None, "participants", "the strength of the instruments decides, not the size"),
-    "interrupted_time_series": Adequacy(
-        None, "participants", "the number of points in time decides (EPOC), not people"
-    ),
+    "interrupted_time_series": Adequacy(None, "participants", "the points in time decide, not people (EPOC)"),
     "economic_evaluation": Adequacy(None, "participants", "a model rests on other studies' sizes"),
     "qualitative_study": Adequacy(None, "participants", "saturation decides, not power (CASP)"),
     "notice": Adequacy(None, "participants", "no study"),

@@ -8,14 +8,17 @@ a part of it (``arm``), or the larger number a part is counted in (``of``)? The 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import pairwise
+from operator import attrgetter
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 from masis.offline.text.number_words import NUMBER_WORDS, SCALES, read_cardinal
 from masis.schema.screening import SampleSize
-from masis.screening.grading.wording import LONGEST_READ, read_word_lists
+from masis.screening.grading.wording import LONGEST_READ, joined_forms, read_tables, read_word_lists
 
 Family = Literal["people", "animals", "studies", "other"]
 Kind = Literal["total", "arm", "of"]
@@ -29,17 +32,23 @@ _LIST = {name: frozenset(words) for name, words in _LISTS.items()}
 _FAMILIES: tuple[Family, ...] = ("people", "animals", "studies", "other")
 FAMILY: dict[str, Family] = {word: family for family in reversed(_FAMILIES) for word in _LISTS[family]}
 """The family of each unit, in the plural."""
-_TRADE = re.compile(r"[a-z]{3,}(?:wives|(?<!gon)ists|ians|ers|ors)")
-_DOES = re.compile(
-    r"(?:who|aged|took part|participated|consented|agreed|volunteered|answered|completed|filled|kept|contributed|"
-    r"(?:, \d+ )?of whom|were (?:interviewed|recruited|enrolled|invited|surveyed|asked|randomi[sz]ed|assigned))\b"
+_TABLES = read_tables(Path(__file__).with_name("sample_forms.toml"))
+_FORM = {name: re.compile(joined_forms(forms, _TABLES["names"])) for name, forms in _TABLES["forms"].items()}
+_WITHOUT_UNIT: tuple[tuple[Form, re.Pattern[str], re.Pattern[str]], ...] = tuple(
+    (
+        row["form"],
+        *(re.compile(joined_forms([each], _TABLES["names"])) for each in (row["ahead"], f"(?:{row['behind']})(?!\\w)")),
+    )
+    for row in _TABLES["without_unit"]
 )
-"""How people are named by what they do, and what they do in a study: "26 bakers kept diaries"."""
+"""The forms of a number whose unit was said before, by the words ahead and behind."""
 
 
 def family_of(unit: str, behind: str = "who") -> Family | None:
     """Return the family of a unit in the plural; people that no list names are known by the words behind them."""
-    named = unit not in _LIST["staff"] | _LIST["measure"] and _TRADE.fullmatch(unit) and _DOES.match(behind)
+    named = (
+        unit not in _LIST["staff"] | _LIST["measure"] and _FORM["trade"].fullmatch(unit) and _FORM["does"].match(behind)
+    )
     return FAMILY.get(unit) or ("people" if named else None)
 
 
@@ -106,10 +115,10 @@ def _read(text: str) -> tuple[tuple[SampleSize, ...], SampleSize | None]:
     """Read both at once: callers ask for both of the same text."""
     tokens = Tokens(text[:LONGEST_READ])
     reader = MentionClassifier(tokens)
-    counted = reader.decide(mentions(tokens))
-    if all(each.kind == "of" for each in counted):
-        counted = [*tokens.single_case(), *counted]
-    return tuple(map(tokens.size, counted)), reader.study_size(counted)
+    if all(each.kind == "of" for each in reader.counted.values()):
+        single = {(each.value, each.whose): each for each in tokens.single_case()}
+        reader.counted = single | reader.counted
+    return tuple(map(tokens.size, reader.counted.values())), reader.study_size()
 
 
 class Tokens:
@@ -154,7 +163,7 @@ class Tokens:
 
     def single_case(self) -> list[Mention]:
         """Return the first mention of the single case an abstract is about; empty where it isn't about one."""
-        if (match := _SINGLE_CASE.search(self.text)) is None:
+        if (match := _FORM["single_case"].search(self.text)) is None:
             return []
         first = next(at for at, span in enumerate(self.spans) if span[1] > match.start())
         after = next((at for at, span in enumerate(self.spans) if span[0] >= match.end()), len(self.spans))
@@ -187,88 +196,60 @@ _DASHES = frozenset("-–‐‑—")
 _SIGNS_BEFORE = frozenset("±<>≥≤=~$€£#+*^×/\\.−") | _DASHES
 _SPAN = 9
 """How many tokens a number may be away from its unit."""
-_AGE = re.compile(r"\d\S* (?:[-–‐‑—] )?(?:years?|yrs?|months?|weeks?|days?) (?:[-–‐‑—] )?olds?\b")
-"""``14-year-old(s)``, ``6 month old``."""
-_BOUND = re.compile(r"(?:(?:minimum|maximum) of|at least|up to)$")
-"""What stands before a bound, which is no count: "at least 10 patients"."""
-_FOR_EACH = re.compile(r"\beach (?:\S+ )?(?:with|to|took|wrote|gave)$")
-"""What stands before a number that belongs to one unit: "each matched with 4 controls"."""
-_N = re.compile(r"\bns? [=:≈]$")
-_SHARE_AHEAD, _SHARE_BEHIND = re.compile(r"% [(,;]$"), re.compile(r"[,;\[(/=] \S+ %")
-_SHARE_INSIDE = re.compile(r"% (?:[)\],;]|of\b)|% *$")
-_SHARE_BESIDE = re.compile(r"[(\[;,] \S+ % [)\],;]")
-_SAMPLE_NOUN = r"\b(?:samples?|total|series|cohort|population)"
-_LINK = r"(?:was|is|were|included|compris(?:ed|ing|es)|consisted|totall?ed)"
-_OF_SAMPLE = re.compile(
-    rf"(?:{_SAMPLE_NOUN}(?: (?:consisted|size|composed|comprised))? of|{_SAMPLE_NOUN} size {_LINK}|\bsamples? {_LINK}"
-    r"|\b(?:responses|replies|answers|data|returned|completed) (?:\S+ )?(?:from|by))"
-    r"(?: (?:approximately|about|over|only|nearly))?$"
-)
-_THEY_WERE = re.compile(
-    r"\b(?:participants|respondents|subjects|informants|interviewees|volunteers) (?:were|comprised)$"
-)
-""""a total of", "a sample of about", "the sample size was", "the sample consisted of"; "respondents were"."""
-_GROUPS = "(?:groups?|arms?|cohort|condition|conditions|treatment|dose)"
-_ASSIGNED = "(?:randomi[sz]ed|assigned|allocated)"
-_PER_GROUP = re.compile(
-    rf"(?:were {_ASSIGNED} )?(?:(?:in|for|to) )?(?:per|each|every|either|/) {_GROUPS}\b|each(?= (?:[),;.]|were))"
-)
-_INTO_STUDY = "(?:randomi[sz]ed|enrolled|recruited|included|analy[sz]ed|completed by)"
-_TOOK_PART = (
-    r"(?:gave (?:\S+ )?consent|accepted|answered|responded|replied|returned|participated|consented|agreed|enrolled|"
-    "took part|entered|completed(?= (?:it|them|and)))"
-)
-_JOIN = r"(?:^| )(?:and|,|versus|vs|to|or|while|whereas|with|plus|against|;|\()(?: (?:the|another))?$"
-_OF_THESE = r"of (?:whom|which|these|those|them)"
-_DRAWN = rf"{_JOIN}|\b{_OF_THESE}(?: ,)?(?: only)?$"
-_PLACE = "(?:group|arm|cohort|practices|schools|clinics|wards|hospitals|homes|villages)"
-_UNNAMED: tuple[tuple[Form, re.Pattern[str], re.Pattern[str]], ...] = tuple(
-    (form, re.compile(ahead), re.compile(rf"(?:{behind})(?!\w)"))  # type: ignore[misc]  # of the literals below
-    for form, ahead, behind in (
-        ("sample", _DRAWN, f"{_TOOK_PART}|were {_INTO_STUDY}|underwent randomi[sz]ation"),
-        ("sample", rf"\b{_OF_THESE}(?: ,)?$", rf"(?:[a-z'’-]+ ){{1,7}}?were {_INTO_STUDY}"),
-        ("sample", _JOIN, rf"{_OF_THESE} (?:{_TOOK_PART}|were {_INTO_STUDY})"),
-        ("sample", r"\bthe (?:remaining|other)$", f"were (?:{_ASSIGNED}|{_INTO_STUDY})"),
-        ("sample", r"\b(?:leaving|left)$", r"\S+"),
-        ("sample", _JOIN, "in (?:all|total)"),
-        ("noun", r"\b(?:the|of|all)$", _INTO_STUDY),
-        ("bare", "", f"were (?:randomly )?{_ASSIGNED} to"),
-        ("bare", r"\b(?:randomi[sz]|assign|allocat|match)(?:ed|ing)\b(?:.* (?:and|or|versus|,))?$", "to"),
-        (
-            "bare",
-            r"\b(?:randomi[sz]|assign|allocat|divid|treat|compar|match)(?:ed|ing)\b.* \($",
-            r"(?:[,;] [^)]*)?\)",
-        ),
-        ("bare", rf"\b(?:and|while|whereas) (?:the|a) (?:\S+ ){{1,3}}{_PLACE}$", r"[.,;()]|and"),
-        ("bare", r"\b(?:received|given|underwent|used|took)\b.* (?:and|,|while|whereas)$", "[a-z]+"),
-        ("bare", r"\b(?:and|or|versus) (?:\S+ ){1,5}(?:in|by|for|among)$", r"[.,;]"),
-        ("bare", rf"{_JOIN}|\b(?:patients|participants|children|adults|women|men|people|students) :$", r"in \d{4}"),
-        (
-            "bare",
-            _JOIN,
-            rf"with(?:out)?|before|after|(?:a )?(?:placebo|sham)|who|{_ASSIGNED}|received|had|\w+ not|in the|on",
-        ),
-    )
-)
-"""A number whose unit was said before, by the words ahead and behind: "27 patients with migraine and 30 with headache",
-"sent to 74 units; 57 answered", "(640 in all)".
-"""
+_MOST_EACH = 12
+"""As many may belong to one unit, "4 controls"; more are a group."""
 
 
 def mentions(tokens: Tokens) -> list[Mention]:
     """Return all numbers of units, in order."""
-    found = tokens.numerals()
-    pairs = zip(found, [None, *found], strict=False)
-    return [each for numeral, before in pairs if (each := _mention(tokens, numeral, before))]
+    found: list[Mention] = []
+    before: Numeral | None = None
+    for numeral in tokens.numerals():
+        mention = _mention(tokens, numeral, before)
+        if mention is None and found and _echoes(tokens, found[-1], numeral):
+            unit, family = found[-1].unit, found[-1].family
+            mention = Mention(numeral.value, "bare", numeral.first, numeral.after, unit, family)
+        if mention:
+            found.append(mention)
+        if tokens.word(numeral.after) != "%":
+            before = numeral
+    return found
+
+
+def _echoes(tokens: Tokens, earlier: Mention, numeral: Numeral) -> bool:
+    """Return whether a number without a unit is said like the one before it, whose unit it shares.
+
+    "402 adults treated with A and 377 treated with B", "A was given to 39 patients and B to 38", "187 women in the one
+    group, in the other group 184".
+    """
+    between = tokens.words[earlier.after : numeral.first]
+    if numeral.value <= 3 or _like_a_year(tokens, numeral) or _counts_no_units(tokens, numeral):
+        return False
+    if {".", ":"} & set(between) or not _LIST["coordinating"] & set(between):
+        return False
+    if tokens.word(numeral.after).isalpha() and between[-1] != "than":
+        return _repeats(between, tokens.words[numeral.after : numeral.after + 2])
+    return between[-1] in _LIST["named_group"] or (
+        between[-1].isalpha() and between[-1] == tokens.word(earlier.first - 1)
+    )
+
+
+def _repeats(between: Sequence[str], behind: Sequence[str]) -> bool:
+    """Return whether what stands behind a number was said before it; of "was" and "had" only with the next word."""
+    if not behind or behind[0] in ("and", "or", "per") or (behind[0].endswith("s") and behind[0] != "was"):
+        return False  # "59 devices" are not people because devices were named before
+    return tuple(behind) in set(pairwise(between)) if behind[0] in _LIST["auxiliary"] else behind[0] in between[:-1]
 
 
 def _mention(tokens: Tokens, numeral: Numeral, before: Numeral | None) -> Mention | None:
     value, first, after = numeral
-    if _N.search(tokens.ahead(first, 2)):
+    if _FORM["n"].search(tokens.ahead(first, 2)):
         if tokens.word(after) in _LIST["measure"]:
             return None
         mention = _with_unit(tokens, numeral, "n")
-        beside = _SHARE_AHEAD.search(tokens.ahead(first - 2, 2)) or _SHARE_BEHIND.match(tokens.behind(after, 4))
+        beside = _FORM["share_ahead"].search(tokens.ahead(first - 2, 2)) or _FORM["share_behind"].match(
+            tokens.behind(after, 4)
+        )
         if _is_of_each_group(tokens, numeral, mention):
             return mention._replace(form="groups")
         return mention._replace(first=first - 2, share=mention.share or bool(beside))
@@ -280,25 +261,25 @@ def _mention(tokens: Tokens, numeral: Numeral, before: Numeral | None) -> Mentio
     if _is_of_each_group(tokens, numeral, mention):
         return mention._replace(form="groups")
     word = tokens.word(after)  # "a total of 166 infusions": a noun that is no unit
-    if _THEY_WERE.search(tokens.ahead(first, 2)) and word.isalpha() and not word.endswith(("ed", "ing")):
-        return mention._replace(form="sample")
     counts = mention.unit or family_of(word) or word in _LIST["stop"] or not (word[:1].isalpha() and word.endswith("s"))
     compared = _LIST["control"] & set(tokens.ahead(first, 4).split())
-    if counts and not compared and _OF_SAMPLE.search(tokens.ahead(first, 4)):
+    if counts and not compared and _FORM["of_sample"].search(tokens.ahead(first, 4)):
         return mention._replace(form="sample")
     if mention.unit:
         return mention if value > 1 else None
-    if tokens.word(after + 1) in ("and", "or") and word not in _LIST["stop"] and word.isalpha() and word[-1] != "s":
-        next_one = _number_at(tokens.words, after + 2) if after + 2 < len(tokens.words) else None
+    joined = after + (word.isalpha() and word not in _LIST["stop"] | {"and", "or"} and word[-1] != "s")
+    a_range = joined == after and (tokens.word(first - 1) == "between" or _like_a_year(tokens, numeral))
+    if tokens.word(joined) in ("and", "or") and not a_range:
+        next_one = _number_at(tokens.words, joined + 1) if joined + 1 < len(tokens.words) else None
         infants = next_one and _with_unit(tokens, next_one, "noun")
-        if infants and infants.unit:  # "394 male and 360 female infants"
-            return mention._replace(after=after + 1, unit=infants.unit, family=infants.family)
+        if infants and infants.unit:  # "394 male and 360 female infants", "77 and 73 patients"
+            return mention._replace(after=joined, unit=infants.unit, family=infants.family)
     if value > 3:
         ahead, behind = tokens.ahead(first, 24).split(" . ")[-1], tokens.behind(after, 10)
-        if share := _SHARE_BESIDE.match(tokens.behind(after, 6)):
+        if share := _FORM["share_beside"].match(tokens.behind(after, 6)):
             after += share.group().count(" ") + 1
             behind = tokens.behind(after, 10)
-        for form, words_ahead, words_behind in _UNNAMED:
+        for form, words_ahead, words_behind in _WITHOUT_UNIT:
             said = words_behind.match(behind) if words_ahead.search(ahead) else None
             if said and not (share and form == "bare"):
                 named = tokens.word(first - 2) if tokens.word(first - 1) == "(" else ""  # "interviews (32 in all)"
@@ -318,14 +299,19 @@ def _counts_no_units(tokens: Tokens, numeral: Numeral) -> bool:
     if tokens.glued(numeral.after) and (after in _DASHES or after == "/" or after[0].isalpha()):
         return True
     glued = tokens.glued(numeral.first)
-    if (glued and before[-1].isalpha()) or _BOUND.search(tokens.ahead(numeral.first, 2)):
+    if (glued and before[-1].isalpha()) or _FORM["bound"].search(tokens.ahead(numeral.first, 2)):
         return True
     if before in _SIGNS_BEFORE:
         return glued or before not in _DASHES | {"."}
-    if _FOR_EACH.search(tokens.ahead(numeral.first, 4)):
+    if numeral.value <= _MOST_EACH and _FORM["for_each"].search(tokens.ahead(numeral.first, 2 * _SPAN)):
         return True
-    year = 1900 <= numeral.value <= 2035 and len(tokens.words[numeral.first]) == 4
-    return year and before in _LIST["time"]
+    if after == "to" and tokens.word(numeral.after + 1)[:1].isdecimal():  # "158 to 1162"
+        return True
+    return _like_a_year(tokens, numeral) and before in _LIST["time"]
+
+
+def _like_a_year(tokens: Tokens, numeral: Numeral) -> bool:
+    return 1900 <= numeral.value <= 2035 and len(tokens.words[numeral.first]) == 4
 
 
 def _with_unit(tokens: Tokens, numeral: Numeral, form: Form) -> Mention:
@@ -341,7 +327,7 @@ def _with_unit(tokens: Tokens, numeral: Numeral, form: Form) -> Mention:
             if not share and (here == numeral.after or (not best.unit and tokens.word(here - 1).endswith("s"))):
                 break
             here, limit = close, limit + close - here
-        elif age := _AGE.match(tokens.behind(here, 6)):
+        elif age := _FORM["age"].match(tokens.behind(here, 6)):
             old = here + age.group().count(" ") + 1
             if tokens.words[old - 1] == "olds":
                 best = plain._replace(after=old, unit="year-olds", family="people", share=share)
@@ -349,7 +335,10 @@ def _with_unit(tokens: Tokens, numeral: Numeral, form: Form) -> Mention:
         elif word in _DASHES and tokens.glued(here):  # "knock-in"
             here += 1 if tokens.word(here + 1) in FAMILY else 2
         elif word not in _LIST["stop"] and (word[0].isalpha() or word in ",/'\"“”’"):
-            if best.unit and (not word[0].isalpha() or word in ("and", "or")):
+            listed = word == "," and _FORM["plural"].fullmatch(
+                tokens.word(here - 1)
+            )  # "in eleven homes, staff were trained"
+            if listed or (best.unit and (not word[0].isalpha() or word in ("and", "or"))):
                 break
             here += 1
             if family := family_of(word, tokens.behind(here, 4)):
@@ -358,7 +347,7 @@ def _with_unit(tokens: Tokens, numeral: Numeral, form: Form) -> Mention:
             break
     if best.unit and tokens.word(best.after) == "(" and (close := _closing(tokens, best.after)):
         inside = tokens.behind(best.after, 6, close)
-        return best._replace(share=best.share or _SHARE_INSIDE.search(inside) is not None)
+        return best._replace(share=best.share or _FORM["share_inside"].search(inside) is not None)
     return best
 
 
@@ -382,8 +371,12 @@ def _whole(tokens: Tokens, numeral: Numeral, before: Numeral | None, mention: Me
         return None  # "89 eyes of 89 patients"
     unit = mention.unit or next((word for word in plain if word in FAMILY), "")
     past = _closing(tokens, mention.after) if tokens.word(mention.after) == "(" else mention.after
+    if {tokens.word(numeral.after), tokens.word(mention.after)} & _LIST["by_chance"]:  # "90 of the 97 randomised"
+        return mention
     does = set(tokens.behind(past or mention.after, 3).split())
-    if does & (_LIST["gathered"] | _LIST["replied"]):  # "44 of 52 patients agreed"
+    if does & (_LIST["gathered"] | _LIST["replied"] | _LIST["pool"]) or _FORM["response"].search(
+        tokens.ahead(before.first, 8)
+    ):
         return mention._replace(value=before.value, form="sample", first=before.first)
     enclosed = tokens.word(before.first - 1) in ("(", ";", ",", "[")
     if not unit and "%" not in between and (not enclosed if tokens.word(at) == "/" else numeral.value < 5):
@@ -394,7 +387,7 @@ def _whole(tokens: Tokens, numeral: Numeral, before: Numeral | None, mention: Me
 def _is_of_each_group(tokens: Tokens, numeral: Numeral, mention: Mention) -> bool:
     """Return whether a number is of each group: "groups of 10", "10 per group", "10 rats in each group"."""
     stated = tokens.ahead(numeral.first, 2) in ("groups of", "arms of")
-    return stated or _PER_GROUP.match(tokens.behind(mention.after, 5)) is not None
+    return stated or _FORM["per_group"].match(tokens.behind(mention.after, _SPAN)) is not None
 
 
 # Which of them are sample sizes, and of which kind. The kinds are those of the codebook in docs/grading.md; those
@@ -410,22 +403,7 @@ _RESTS_ON: tuple[tuple[Kind, tuple[Family | None, ...]], ...] = (
     ("of", _STUDIED),
 )
 """What a study rests on, the first that it states."""
-_ELSEWHERE = re.compile(
-    r"^previously\b|\bexclu(?:ding|ded|sion of)(?: another)?$|\b(?:previous|prior|earlier|another|other|published) "
-    r"(?:trials?|stud(?:y|ies)|reports?|series|cohorts?|reviews?|meta|research|work|evidence|data|experience)\b"
-)
-"""Words before a number of a study elsewhere: "in a previous trial of 1,500"."""
-_IN_PRINT = re.compile(r"\bin the (?:medical )?literature\b|\bpreviously (?:reported|described|published)\b")
-_EVERY_YEAR = re.compile(r"^(?:every|each) year\b|\b(?:annually|worldwide|in the (?:country|world))\b")
-"""Words of a sentence about how many there are in all: "every year 12,000 children swallow a coin"."""
-_ONLY_PLANNED = re.compile(r"(?:\S+ ){0,3}(?:planned|required|needed|calculated|necessary|intended)\b")
-"""Words behind a sample size that was aimed at."""
-_CLAUSE_ENDS = re.compile(r" [:;(] | , of (?!whom|which)")
-_FROM_THESE = re.compile(r"\bof (?:whom|which|these|those|them)\b")
-_JOINING = frozenset("and versus vs with to or against while whereas , plus another".split())
-"""Words between the numbers of two groups."""
-
-_WAS_OR_HAD = {"was", "were", "have", "has", "had"}
+_VALUE = attrgetter("value")
 _LEAST_SUM, _PARTS_WITHIN = 20, 40
 """Smaller numbers are the sum of others by chance; the parts stand within so many words."""
 
@@ -434,7 +412,7 @@ class MentionClassifier:
     """Decides about the mentions of one abstract, in order: a later one is read in the light of the earlier."""
 
     def __init__(self, tokens: Tokens) -> None:
-        self.tokens = tokens
+        self.tokens, self.found = tokens, mentions(tokens)
         words, spans, text = tokens.words, tokens.spans, tokens.text
         ends = [
             at + 1
@@ -443,69 +421,74 @@ class MentionClassifier:
         ]
         self.sentences = list(zip([0, *ends[:-1]], ends, strict=True)) if ends else []
         self.headings = [at for at, _ in self.sentences if words[at] in _LIST["background"] | _LIST["heading"]]
-        self.every_year = {first for first, end in self.sentences if _EVERY_YEAR.search(" ".join(words[first:end]))}
-        """Where the sentences begin that count what happens everywhere, year by year."""
         self.is_review = sum(word in _LIST["review"] for word in words) >= 2
-        self.whole: dict[Family | None, int] = {}
+        self.several_n = sum(mention.form == "n" and not mention.share for mention in self.found) > 1
+        self.whole: Counter[Family | None] = Counter()
         """The greatest total so far, by family."""
-        self.arms: dict[Family | None, int] = {}
+        self.arms: Counter[Family | None] = Counter()
         """The sum of the groups so far, by family."""
         self.with_arms = -1
         """Where the sentence of the last group begins."""
         self.repeated: list[Mention] = []
         """Groups of the size of another one: a value is listed once, and counts in the sum."""
+        self.counted: dict[tuple[int, Family | None], Mention] = {}
+        """The mentions that are sample sizes, each with its kind."""
+        for index in range(len(self.found)):
+            self._decide(index)
 
-    def decide(self, found: Sequence[Mention]) -> list[Mention]:
-        """Return the mentions that are sample sizes, each with its kind."""
-        several_n = sum(mention.form == "n" and not mention.share for mention in found) > 1
-        counted: dict[tuple[int, Family | None], Mention] = {}
-        for index, mention in enumerate(found):
-            key = (mention.value, mention.whose)
-            if key in counted:
-                alike = (mention.form == "n" and several_n) or self._is_paired(mention, found, index)
-                if counted[key].kind == "arm" and alike and not mention.share:
-                    self.repeated.append(mention)
-                    self.arms[mention.whose] += mention.value
-                continue
-            kind = None if self._is_of_others(mention) else self._kind(mention, found, index, several_n)
-            if kind is None:
-                continue
-            counted[key] = mention._replace(kind=kind)
+    def _decide(self, index: int) -> None:
+        mention = self.found[index]
+        key = (mention.value, mention.whose)
+        if (counted := self.counted.get(key)) is not None:
+            alike = (mention.form == "n" and self.several_n) or self._is_paired(index)
+            if counted.kind == "arm" and alike and not mention.share:
+                self.repeated.append(mention)
+                self.arms[mention.whose] += mention.value
+        elif (kind := None if self._is_of_others(mention) else self._kind(index)) is not None:
+            self.counted[key] = mention._replace(kind=kind)
             if kind == "arm":
                 self.with_arms = self._sentence(mention)[0]
-                self.arms[mention.whose] = self.arms.get(mention.whose, 0) + mention.value
+                self.arms[mention.whose] += mention.value
             if kind == "total":
-                self.whole[mention.whose] = max(self.whole.get(mention.whose, 0), mention.value)
-        return list(counted.values())
+                self.whole[mention.whose] = max(self.whole[mention.whose], mention.value)
 
-    def study_size(self, counted: Sequence[Mention]) -> SampleSize | None:
+    def study_size(self) -> SampleSize | None:
         """Return the greatest of the first kind that is stated; where only groups are, their sum."""
         for kind, families in _RESTS_ON:
-            matching = [each for each in counted if each.kind == kind and each.family in families]
-            if matching:
-                rests = max(matching, key=lambda each: each.value)
-                arms = [each for each in counted if each.kind == "arm" and each.family in families]
-                if families == _STUDIED and arms and kind in ("total", "arm"):
-                    groups = self._of_arms(max(arms, key=lambda each: each.value), counted)
-                    first, end = self._sentence(groups)
-                    stated = any(first <= each.first < end for each in matching if each.kind == "total")
-                    if kind == "arm" or (self._words(first, end) & _LIST["grouped"] and not stated):
-                        rests = max(rests, groups, key=lambda each: each.value)
-                return self.tokens.size(rests)
+            matching = [each for each in self.counted.values() if each.kind == kind and each.family in families]
+            if not matching:
+                continue
+            rests = max(matching, key=_VALUE)
+            arms = [each for each in self.counted.values() if each.kind == "arm" and each.family in families]
+            if kind == "total" and len(arms) == 1 and arms[0].form in ("noun", "n") and arms[0].value >= rests.value:
+                return self.tokens.size(rests._replace(value=rests.value + arms[0].value))  # who were matched to them
+            if families == _STUDIED and arms and kind in ("total", "arm"):
+                groups = self._of_arms(max(arms, key=_VALUE))
+                first, end = self._sentence(groups)
+                words, forms = self._words(first, end), {each.form for each in arms if first <= each.first < end}
+                stated = any(each.kind == "total" and first <= each.first < end for each in matching)
+                parts = forms == {"bare"} and not words & _LIST["by_chance"]
+                formed = words & _LIST["grouped"] or (forms == {"noun"} and groups.first < rests.first)
+                if kind == "arm" or (formed and not (stated or parts)):
+                    rests = max(rests, groups, key=_VALUE)
+            return self.tokens.size(rests)
         return None
 
-    def _of_arms(self, rests: Mention, counted: Sequence[Mention]) -> Mention:
+    def _of_arms(self, rests: Mention) -> Mention:
         """Return the size of a study that states its groups alone: their sum; "10 per group" by how many there are."""
         if rests.form == "groups":
             groups = [
                 each.value
                 for each in self.tokens.numerals()
                 if 1 < each.value < 13
-                and {"groups", "arms", "doses"} & set(self.tokens.words[each.after : each.after + 3])
+                and _LIST["several"] & set(near := self.tokens.words[each.after : each.after + 3])
+                and not {"per", "each"} & set(near)
             ]
-            return rests._replace(value=rests.value * max(groups, default=2), kind="total")
-        arms = [*self.repeated, *(each for each in counted if each.kind == "arm" and each.form != "groups")]
-        arms = sorted(each for each in arms if each.whose == rests.whose)
+            to = _FORM["alternatives"].search(self.tokens.ahead(rests.first, 24, self._sentence(rests)[0]))
+            named = 2 + len(re.findall(r" , \S", to[1])) if to else 2
+            return rests._replace(value=rests.value * max(groups, default=named), kind="total")
+        arms = [*self.repeated, *(each for each in self.counted.values() if each.kind == "arm")]
+        arms = sorted(each for each in arms if each.form != "groups" and each.whose == rests.whose)
         together = [[each for each in arms if first <= each.first < after] for first, after in self.sentences]
         arms = next((each for each in together if len(each) > 1), arms)
         if len(arms) < 2:
@@ -513,7 +496,25 @@ class MentionClassifier:
         first, after = min(each.first for each in arms), max(each.after for each in arms)
         return rests._replace(value=sum(each.value for each in arms), first=first, after=after, kind="total")
 
-    def _kind(self, mention: Mention, found: Sequence[Mention], index: int, several_n: bool) -> Kind | None:
+    def _is_of_others(self, mention: Mention) -> bool:
+        """Return whether a number is of a study elsewhere, of what happens everywhere, or was only planned."""
+        first, end = self._sentence(mention)
+        heading = max((at for at in self.headings if at <= mention.first), default=-1)
+        if len(self.headings) > 1 and self.tokens.word(heading) in _LIST["background"]:
+            return True
+        before = self.tokens.ahead(mention.first, mention.first - first).split(" ; ")[-1]
+        after = self.tokens.behind(mention.after, 8, end).split(";")[0]
+        return bool(
+            _FORM["every_year"].search(self.tokens.ahead(end, end - first))
+            or (mention.family == "people" and _FORM["in_print"].search(after))
+            or "published" in self.tokens.words[mention.first : mention.after]
+            or _FORM["elsewhere"].search(before)
+            or _FORM["planned"].search(before)
+            or (mention.form == "sample" and _FORM["only_planned"].match(after))
+        )
+
+    def _kind(self, index: int) -> Kind | None:
+        mention = self.found[index]
         if (mention.family == "studies" and not self.is_review) or (mention.family == "other" and mention.value < 3):
             return None
         match mention.form:
@@ -521,62 +522,50 @@ class MentionClassifier:
                 return "of"
             case "groups":
                 return "arm"
-            case "sample":
-                return "of" if self._is_pool(mention, found, index) else "total"
-            case "n":
-                later = [other.value for other in found[index + 1 :] if other.form == "n"]
-                pool = self._is_pool(mention, found, index)
-                several_n = several_n or self._is_paired(mention, found, index)
-                return "of" if pool else self._kind_of_n(mention, several_n, later)
             case "bare":
-                died = self.tokens.word(mention.after) in _LIST["outcome"] - _WAS_OR_HAD
-                return "arm" if self._is_paired(mention, found, index) and not died else None
-        return self._kind_of_noun(mention, found, index)
+                died = self.tokens.word(mention.after) in _LIST["outcome"] - _LIST["was_or_had"]
+                return "arm" if self._is_paired(index) and not died else None
+        if self._is_pool(index):
+            return "of"
+        match mention.form:
+            case "sample":
+                return "total"
+            case "n":
+                return self._kind_of_n(index)
+        return self._kind_of_noun(index)
 
-    def _is_of_others(self, mention: Mention) -> bool:
-        """Return whether a number is of a study elsewhere ("a previous trial of 1,500"), or was only planned."""
-        first, end = self._sentence(mention)
-        if first in self.every_year or self._in_background(mention):
-            return True
-        before = self.tokens.ahead(mention.first, mention.first - first).split(" ; ")[-1]
-        after = self.tokens.behind(mention.after, 8, end).split(";")[0]
-        if mention.family == "people" and _IN_PRINT.search(after):
-            return True
-        planned = mention.form == "sample" and _ONLY_PLANNED.match(after)
-        return bool(_ELSEWHERE.search(before) or planned)
-
-    def _in_background(self, mention: Mention) -> bool:
-        """Return whether a number stands under the heading "Background", before the next heading."""
-        heading = max((at for at in self.headings if at <= mention.first), default=-1)
-        return len(self.headings) > 1 and self.tokens.word(heading) in _LIST["background"]
-
-    def _kind_of_n(self, mention: Mention, several: bool, later: Sequence[int]) -> Kind | None:
+    def _kind_of_n(self, index: int) -> Kind | None:
+        mention = self.found[index]
+        later = [other.value for other in self.found[index + 1 :] if other.form == "n"]
         if mention.share:
             return None
         if any(sum(later[:count]) == mention.value for count in range(2, min(6, len(later) + 1))):
             return "total"
-        return "arm" if several or max(self.whole.values(), default=0) > mention.value else "total"
+        if self.whole and self._words(self._sentence(mention)[0], mention.first) & _LIST["control"]:
+            return "arm"
+        greater = max(self.whole.values(), default=0) > mention.value
+        return "arm" if greater or self.several_n or self._is_paired(index) else "total"
 
-    def _kind_of_noun(self, mention: Mention, found: Sequence[Mention], index: int) -> Kind | None:
+    def _kind_of_noun(self, index: int) -> Kind | None:
+        mention = self.found[index]
         first, end = self._sentence(mention)
         near = self._words(mention.after, min(end, mention.after + 10))
         ahead = self._words(max(first, mention.first - 4), mention.first)
-        whole = max(counts.get(mention.whose, 0) for counts in (self.whole, self.arms))
+        whole = max(self.whole[mention.whose], self.arms[mention.whose])
         behind = self.tokens.words[mention.after : min(end, mention.after + 8)]
         verb = next((word for word in behind if word in _LIST["outcome"]), "")
-        if self._is_pool(mention, found, index):
-            return "of"
         if whole and self._words(mention.first, mention.after) & _LIST["control"]:
             return "arm"
-        paired = self._is_paired(mention, found, index)
-        if mention.share or (whole and verb in _LIST["outcome"] - _WAS_OR_HAD):
+        of_more = any(each.form == "of" and each.value > mention.value for each in self.found)
+        part = self.tokens.word(mention.first - 1) in ("these", "those") and of_more  # "39 of 6332. Of these 39"
+        if mention.share or part or (whole and verb in _LIST["outcome"] - _LIST["was_or_had"]):
             return None
-        if self._is_sum(mention, found, index):
+        if self._is_sum(index) or _FORM["in_all"].match(self.tokens.behind(mention.after, 2)):
             return "total"
+        paired = self._is_paired(index)
         if whole == 0:
             return "arm" if paired else "total"
-        alike = whole == self.arms.get(mention.whose) and self.with_arms == first
-        if paired and (alike or self._words(first, end) & _LIST["assigned"]):
+        if paired and whole == self.arms[mention.whose] and self.with_arms == first:
             return "arm"
         if mention.value >= whole or ((near | ahead) & _LIST["whole"] and not paired):
             return "total"
@@ -584,18 +573,21 @@ class MentionClassifier:
             return None
         return "arm" if paired or self._words(first, end) & _LIST["grouped"] else None
 
-    def _is_pool(self, mention: Mention, found: Sequence[Mention], index: int) -> bool:
+    def _is_pool(self, index: int) -> bool:
         """Return whether a sample was drawn from these: "402 adults were screened and 306 were enrolled"."""
+        mention = self.found[index]
         first, end = self._sentence(mention)
-        later = [each for each in found[index + 1 :] if each.first < end and each.value < mention.value]
-        stop = min(end, mention.after + 20, *(each.first for each in later))
-        clause = _CLAUSE_ENDS.split(self.tokens.behind(mention.first, stop - mention.first))[0].split()
+        smaller = [each for each in self.found[index + 1 :] if each.value < mention.value]
+        later = [each for each in smaller if each.first < end]
+        stop = min(end, mention.after + 20, *(each.first - (each.form == "sample") for each in later))
+        start = mention.after if mention.form == "sample" and not mention.unit else mention.first
+        clause = _FORM["clause_ends"].split(self.tokens.behind(start, stop - start))[0].split()
         ahead = self.tokens.words[max(first, mention.first - 6) : mention.first]
         said = {*clause, *(() if "," in ahead or mention.form == "sample" else ahead)}
         if said & _LIST["gathered"]:
             return False
         after = next((each for each in self.sentences if each[0] == end), (end, end))[1]
-        sampled = [each for each in found[index + 1 :] if each.form == "sample" and each.value < mention.value]
+        sampled = [each for each in smaller if each.form == "sample"]
         sampled = [each for each in sampled if each.first < (after if self._from_these(each) else end)]
         if any(self.tokens.word(each.after - 1) in _LIST["replied"] or self._from_these(each) for each in sampled):
             return True
@@ -609,61 +601,60 @@ class MentionClassifier:
     def _from_these(self, mention: Mention) -> bool:
         """Return whether a number is stated as part of what was named before it: "of whom 1,805 enrolled"."""
         around = f"{self.tokens.ahead(mention.first, 3)} | {self.tokens.behind(mention.first + 1, 2)}"
-        return _FROM_THESE.search(around) is not None
+        return _FORM["from_these"].search(around) is not None
 
-    def _is_sum(self, mention: Mention, found: Sequence[Mention], index: int) -> bool:
+    def _is_sum(self, index: int) -> bool:
         """Return whether numbers soon behind this one make it up: "88 patients, 45 in one arm, 43 in the other"."""
+        mention = self.found[index]
         end = self._sentence(mention)[1]
-        parts = [each.value for each in found[index + 1 : index + 6] if each.first < end]
+        parts = [each.value for each in self.found[index + 1 : index + 6] if each.first < end]
         if any(sum(parts[:count]) == mention.value for count in range(2, len(parts) + 1)):
             return True
-        later = [each.value for each in self.tokens.numerals(mention.after, mention.after + _PARTS_WITHIN)]
+        later = self.tokens.numerals(mention.after, mention.after + _PARTS_WITHIN)
         runs = [later[start : start + count] for start in range(len(later) - 1) for count in range(2, 6)]
-        return mention.value >= _LEAST_SUM and any(sum(each) == mention.value and min(each) > 1 for each in runs)
+        return mention.value >= _LEAST_SUM and any(
+            sum(each.value for each in run) == mention.value
+            and min(run).value > 1
+            and not any(run[0].first < first <= run[-1].first for first, _ in self.sentences)
+            for run in runs
+        )
 
-    def _is_paired(self, mention: Mention, found: Sequence[Mention], index: int) -> bool:
+    def _is_paired(self, index: int) -> bool:
         """Return whether another number of the same sentence counts another group of the same kind."""
+        mention = self.found[index]
         first, end = self._sentence(mention)
         if self.tokens.word(mention.first - 1) in ("of", "among", "amongst") and mention.first < first + 4:
             return False
-        for other in (*found[max(0, index - 2) : index], *found[index + 1 : index + 3]):
-            if other.form not in ("noun", "bare", "n") or other.share or not first <= other.first < end:
-                continue
-            between = self._words(min(mention.after, other.after), max(mention.first, other.first))
-            if "n" in (mention.form, other.form) and not (between & _LIST["control"] and mention.form != other.form):
-                continue
-            if other.value == mention.value and {"all", "these"} & {
-                self.tokens.word(each.first - 1) for each in (mention, other)
-            }:
-                continue
-            nested = len(_LIST["of_several"] & {mention.unit, other.unit}) == 1 and other.unit != mention.unit
-            inside = (
-                "n" not in (mention.form, other.form) and "(" in between and ")" not in between
-            )  # the parts of the one before: "five (three women, ...)"
-            apart = {"(", ")"} <= between  # "one school (360 pupils); another (340 pupils)"
-            joined = apart or (between & _JOINING and not inside)
-            if other.whose == mention.whose and not nested and joined and not between & _LIST["pool"]:
-                return True
-        return False
+        near = (*self.found[max(0, index - 2) : index], *self.found[index + 1 : index + 3])
+        return any(
+            self._pair_up(*sorted((mention, other), key=lambda each: each.first))
+            for other in near
+            if other.form in ("noun", "bare", "n") and not other.share and first <= other.first < end
+        )
+
+    def _pair_up(self, one: Mention, other: Mention) -> bool:
+        """Return whether two numbers of a sentence, in their order, count two groups of the same kind."""
+        said, forms = self.tokens.words[one.after : other.first], {one.form, other.form}
+        between = frozenset(said)
+        before = [self.tokens.word(each.first - 1) for each in (one, other)]
+        behind = [self.tokens.word(each.after) for each in (one, other)]
+        if "n" in forms and not (between & _LIST["control"] and len(forms) == 2):
+            return False
+        if one.value == other.value and {"all", "these"} & set(before):
+            return False
+        alike = before[0] == before[1] or behind[0] == behind[1] or bool(_LIST["named_group"] & set(before))
+        alike = alike or _repeats(said, self.tokens.words[other.after : other.after + 2])
+        loose = ";" in between or not between & _LIST["coordinating"] - {","}
+        if (loose and forms == {"bare", "noun"} and not alike) or _FORM["from_these"].search(" ".join(said[-4:])):
+            return False
+        nested = one.unit != other.unit and len(_LIST["of_several"] & {one.unit, other.unit}) == 1
+        inside = "n" not in forms and "(" in between and ")" not in between  # "five (three women, ...)"
+        apart = {"(", ")"} <= between  # "one school (360 pupils); another (340 pupils)"
+        joined = apart or ((between & _LIST["joining"] or alike) and not inside)
+        return bool(one.whose == other.whose and not nested and joined and not between & _LIST["pool"])
 
     def _sentence(self, mention: Mention) -> tuple[int, int]:
         return next(sentence for sentence in self.sentences if mention.first < sentence[1])
 
     def _words(self, first: int, after: int) -> frozenset[str]:
         return frozenset(self.tokens.words[max(0, first) : after])
-
-
-_ONE = (
-    r"patient|man|woman|child|boy|girl|infant|adolescent|male|female|person|newborn|neonate|lady|gentleman|adult|"
-    r"teenager|baby|toddler|mother|veteran|student|soldier|case|fetus"
-)
-_OLD = r"(?:\d{1,3}|[a-z]{3,9})[-‐–\s](?:year|yr|month|week|day)s?[-‐–\s]old"
-_MORE = r"(?: [\w'’-]{1,30})"
-_SINGLE_CASE = re.compile(
-    rf"\b(?:an?|the|this|one|our) {_OLD}\b"
-    r"|\b(?:report|describe|present|experienced|encountered|treated|observed|saw)\w{0,3}(?: here| on)? (?:an?|the|one)"
-    rf"{_MORE}{{0,5}}? (?:{_ONE})\b"
-    rf"|\ban?{_MORE}{{0,4}}? (?:{_ONE}) (?:is|was|who (?:was )?) ?(?:reported|described|presented|admitted)\b",
-    re.I,
-)
-"""The sample of one: "a 49-year-old woman", "we report a patient", "a child is described"."""

@@ -136,7 +136,7 @@ def _appraised(
     It is scored by the checklist where that made the score. A model's score is its own, so a correction adds or takes
     away the points of the item, and no more.
     """
-    read = () if abstract is None or design is None else appraise(abstract, design, grade.sample_sizes)
+    read = () if abstract is None or design is None else appraise(abstract, design)
     if not corrections or not read or design is None:
         return grade.methodology_raw, {}
     before, after = score_items(design, read), score_items(design, corrected(read, corrections))

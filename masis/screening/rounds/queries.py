@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from masis.offline.text.tokens import tokens
 from masis.schema.screening import Abstract, Design, Grade, Query
@@ -19,6 +19,7 @@ from masis.schema.wording import counted
 from masis.screening.grading import rubric
 from masis.screening.grading.question import Concept, Question, read_question
 from masis.screening.grading.relevance import relevance
+from masis.views.screening import DESIGN
 
 MOST_QUERIES = 3
 """Queries a round: enough for the three things evidence lacks most, few enough to read."""
@@ -29,8 +30,6 @@ NO_FURTHER_QUERY = "No further query would help: everything that is missing has 
 _GOES_ON = 0.25
 """A list is read on where a quarter of the last half of what it brought is relevant."""
 
-GapKind = Literal["concept", "design", "size", "recency", "scope"]
-
 
 class GradedAbstract(NamedTuple):
     """An abstract that the searches brought, with its grade."""
@@ -40,36 +39,30 @@ class GradedAbstract(NamedTuple):
 
 
 class Gap(NamedTuple):
-    """Something that is missing: a sentence, the words that a search for it adds, and what kind of thing it is.
+    """Something that is missing: a sentence, and the words that a search for it adds to the question's.
 
     ``design`` and ``since`` (a year) are what a source with such fields is asked for. ``only`` replaces the question's
     words instead of adding to them.
     """
 
     what: str
-    words: tuple[str, ...]
-    kind: GapKind = "scope"
+    words: tuple[str, ...] = ()
     design: Design | None = None
     since: int | None = None
     only: str = ""
 
 
-_DESIGNS: tuple[tuple[Design, str, frozenset[Design], tuple[str, ...]], ...] = (
-    ("randomised_trial", "randomised trials", frozenset({"randomised_trial"}), ("randomised", "controlled", "trial")),
-    (
-        "systematic_review",
-        "systematic reviews",
-        frozenset({"systematic_review", "meta_analysis"}),
-        ("systematic", "review", "meta-analysis"),
-    ),
-    (
-        "cohort_study",
-        "cohort studies",
-        frozenset({"cohort_study", "prognostic_study", "target_trial_emulation"}),
-        ("prospective", "cohort", "study"),
-    ),
-)
-"""The designs that could carry a conclusion: what several are called, what counts as one, and the words of a search."""
+_SEARCHED: dict[Design, tuple[str, ...]] = {
+    "randomised_trial": ("randomised", "controlled", "trial"),
+    "systematic_review": ("systematic", "review", "meta-analysis"),
+    "cohort_study": ("prospective", "cohort", "study"),
+}
+"""The designs that could carry a conclusion, the strongest first, and the words of a search for each."""
+_COUNTS_AS: dict[Design | None, Design] = {
+    "meta_analysis": "systematic_review",
+    "prognostic_study": "cohort_study",
+    "target_trial_emulation": "cohort_study",
+}
 _ENOUGH_OF_A_DESIGN = 3
 """With three trials or reviews among the kept, a cohort study adds no certainty by its design (GRADE)."""
 
@@ -91,63 +84,55 @@ def find_gaps(question: str, seen: Sequence[GradedAbstract], year: int | None = 
     """Return what is missing, the most important first; ``year`` is the present one, for recency."""
     parsed = read_question(question)
     if not seen:
-        return (Gap("Scope: the searches brought nothing.", (), only=_renamed(parsed, parsed.concepts)),)
+        return (Gap("Scope: the searches brought nothing.", only=_renamed(parsed, parsed.concepts)),)
     related = [each for each in seen if (each.grade.relevance_score or 0) >= rubric.DISCARD_RELEVANCE]
     relevant = [each for each in related if (each.grade.relevance_score or 0) >= rubric.KEEP_RELEVANCE]
     found: list[Gap] = []
     if not relevant:
-        found.append(Gap(f"Scope: none of {len(seen)} found is relevant.", (), only=_renamed(parsed, parsed.concepts)))
+        found.append(Gap(f"Scope: none of {len(seen)} found is relevant.", only=_renamed(parsed, parsed.concepts)))
     found += _unmet(parsed, related or seen)
     away = len(seen) - len(related)
     if 2 * away >= len(seen):
-        found.append(Gap(f"Scope: {away} of {len(seen)} are about something else.", ()))
+        found.append(Gap(f"Scope: {away} of {len(seen)} are about something else."))
     found += _designs(relevant or related, "relevant" if relevant else "related")
     if small := sum(each.grade.sample_size_adequate is False for each in relevant):
         what = f"Size: {small} of {len(relevant)} relevant abstracts studied too few."
-        found.append(Gap(what, ("multicentre", "large", "trial"), "size"))
+        found.append(Gap(what, ("multicentre", "large", "trial")))
     newest = max((each.abstract.year for each in relevant if each.abstract.year is not None), default=None)
     if year is not None and newest is not None and newest < year - RECENT_YEARS:
-        found.append(Gap(f"Recency: the newest relevant abstract is of {newest}.", (), "recency", since=newest + 1))
+        found.append(Gap(f"Recency: the newest relevant abstract is of {newest}.", since=newest + 1))
     if partly := sum(each.grade.rule == "borderline_relevance" for each in seen):
-        what = f"Concept: {partly} of {len(seen)} are only partly about the question."
-        found.append(Gap(what, (), "concept"))
-    trial = _DESIGNS[0]
+        found.append(Gap(f"Concept: {partly} of {len(seen)} are only partly about the question."))
     return tuple(found) or (
-        Gap("Design: what is kept is not good enough on average.", trial[3], "design", design=trial[0]),
+        Gap(
+            "Design: what is kept is not good enough on average.",
+            _SEARCHED["randomised_trial"],
+            design="randomised_trial",
+        ),
     )
 
 
 def next_queries(
     question: str, missing: Sequence[Gap], tried: Iterable[Query], limit: int, *, goes_on: bool = False
 ) -> tuple[Query, ...]:
-    """Return the queries of the next round, at most ``MOST_QUERIES``, none tried before.
+    """Return the queries of the next round, at most ``MOST_QUERIES``, one for each gap, none of them tried before.
 
-    Args:
-        question: The question that is screened.
-        missing: What is missing, the most important first.
-        tried: Every query so far.
-        limit: How many abstracts a search takes: where the question's list is read on.
-        goes_on: Whether the end of the question's list still brought relevant abstracts.
-
-    Returns:
-        One query for each gap; the question's list read on where there is none and it goes on; else none: no
-        further query would help.
-
+    Where there is none and the list of the question's own search ``goes_on``, that is read on, ``limit`` abstracts
+    deeper; else no further query would help.
     """
-    parsed = read_question(question)
-    base = " ".join(concept.name for concept in parsed.concepts) or question
-    question = searched_text(question)
-    done = list(tried)
-    asked = {_key(query) for query in done if not query.offset}
+    base, tried = " ".join(concept.name for concept in read_question(question).concepts) or question, list(tried)
+    asked = {_key(query) for query in tried if not query.offset}
     queries: list[Query] = []
-    for lack in missing:
-        query = _query(lack, base)
-        if query is not None and _key(query) not in asked:
+    for query in filter(None, (_query(lack, base) for lack in missing)):
+        if _key(query) not in asked and len(queries) < MOST_QUERIES:
             asked.add(_key(query))
             queries.append(query)
-        if len(queries) == MOST_QUERIES:
-            break
-    return tuple(queries) or (_read_on(question, done, limit) if goes_on else ())
+    if queries or not goes_on:
+        return tuple(queries)
+    question = searched_text(question)
+    offset = limit + max((query.offset for query in tried if query.text == question), default=0)
+    what = "Scope: the end of the question's list still brought relevant abstracts."
+    return (Query(text=question, why=f"{what} It is read on from place {offset + 1}.", aims_at=what, offset=offset),)
 
 
 def list_goes_on(listed: Sequence[Grade], limit: int) -> bool:
@@ -174,13 +159,6 @@ def _query(lack: Gap, base: str) -> Query | None:
     return Query(text=text, why=f"{lack.what}{added}", aims_at=lack.what, design=lack.design, since=lack.since)
 
 
-def _read_on(question: str, tried: Sequence[Query], limit: int) -> tuple[Query, ...]:
-    deepest = max((query.offset for query in tried if query.text == question), default=0)
-    what = "Scope: the end of the question's list still brought relevant abstracts."
-    why = f"{what} It is read on from place {deepest + limit + 1}."
-    return (Query(text=question, why=why, aims_at=what, offset=deepest + limit),)
-
-
 def _key(query: Query) -> tuple[frozenset[str], int | None]:
     return frozenset(token.stem for token in tokens(query.text) if token.weight), query.since
 
@@ -190,24 +168,19 @@ def _unmet(parsed: Question, near: Sequence[GradedAbstract]) -> list[Gap]:
 
     It is asked for by its other names; where none is known, with the rarest concept alone, without the rest.
     """
-    met: Counter[int] = Counter()
+    met: Counter[Concept] = Counter()
     for each in near:
-        for index, found in enumerate(relevance(parsed, each.abstract).met):
-            met[index] += found.share >= rubric.KEEP_RELEVANCE
-    looked_for = [concept for concept in parsed.concepts if concept.stems]
-    least = min(range(len(looked_for)), key=lambda index: met[index], default=None)
-    if least is None or 2 * met[least] >= len(near):
+        met.update(m.concept for m in relevance(parsed, each.abstract).met if m.share >= rubric.KEEP_RELEVANCE)
+    concept = min((each for each in parsed.concepts if each.stems), key=met.__getitem__, default=None)
+    if concept is None or 2 * met[concept] >= len(near):
         return []
-    concept = looked_for[least]
     related = counted(len(near), "related abstract")
-    what = f"Concept: “{concept.name}” ({concept.part}) is named in {met[least]} of {related}."
+    what = f"Concept: “{concept.name}” ({concept.part}) is named in {met[concept]} of {related}."
     if concept.others:
-        return [Gap(what, (), "concept", only=_renamed(parsed, [concept]))]
+        return [Gap(what, only=_renamed(parsed, [concept]))]
     rest = [each for each in parsed.concepts if each is not concept]
-    if len(rest) < 2:
-        return []
-    main = max(rest, key=lambda each: each.weight)
-    return [Gap(what, (), "concept", only=f"{main.name} {concept.name}")]
+    main = max(rest, key=lambda each: each.weight) if len(rest) > 1 else None
+    return [Gap(what, only=f"{main.name} {concept.name}")] if main else []
 
 
 def _renamed(parsed: Question, concepts: Sequence[Concept]) -> str:
@@ -230,17 +203,18 @@ def _designs(relevant: Sequence[GradedAbstract], called: str) -> list[Gap]:
     """
     if not relevant:
         return []
-    counts = [sum(each.grade.design in group for each in relevant) for _, _, group, _ in _DESIGNS]
+    counts = Counter(_COUNTS_AS.get(each.grade.design, each.grade.design) for each in relevant)
+    strong = counts["randomised_trial"] + counts["systematic_review"]
     found = []
-    for (design, several, _, words), count in zip(_DESIGNS, counts, strict=True):
-        if count >= _ENOUGH_OF_A_DESIGN or (design == "cohort_study" and counts[0] + counts[1] >= _ENOUGH_OF_A_DESIGN):
-            continue
-        name = f"{several.removesuffix('ies')}y" if several.endswith("ies") else several.removesuffix("s")
-        few = f"only {counted(count, name, several)}" if count else f"no {name}"
-        what = f"Design: {few} among {counted(len(relevant), f'{called} abstract')}."
-        found.append(Gap(what, words, "design", design=design))
+    for design, words in _SEARCHED.items():
+        name, count = DESIGN[design], counts[design]
+        if max(count, strong if design == "cohort_study" else 0) < _ENOUGH_OF_A_DESIGN:
+            several = "cohort studies" if design == "cohort_study" else None
+            few = f"only {counted(count, name, several)}" if count else f"no {name}"
+            what = f"Design: {few} among {counted(len(relevant), f'{called} abstract')}."
+            found.append(Gap(what, words, design=design))
     weak = sum(each.grade.rule in ("weak_design", "weak_method", "borderline_method") for each in relevant)
     if weak and not found:
         what = f"Design: {weak} of {len(relevant)} relevant abstracts support no conclusion by design or method."
-        found.append(Gap(what, _DESIGNS[0][3], "design", design="randomised_trial"))
+        found.append(Gap(what, _SEARCHED["randomised_trial"], design="randomised_trial"))
     return found

@@ -13,7 +13,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
-from itertools import zip_longest
+from itertools import chain, product, zip_longest
 from typing import Any, NamedTuple
 
 from masis import version
@@ -30,7 +30,7 @@ from masis.schema.screening import (
     ScreeningVersions,
     Thresholds,
 )
-from masis.screening.grading import rubric
+from masis.screening.grading import designs, rubric
 from masis.screening.grading.grader import Grader, unscored_grade
 from masis.screening.grading.question import with_concepts
 from masis.screening.rounds import queries, ruling
@@ -41,7 +41,7 @@ from masis.screening.sources.records import year_of
 from masis.screening.sources.retrievers import Retriever, search_source
 from masis.screening.synthesis.findings import settled, synthesise
 from masis.screening.synthesis.prisma import flow
-from masis.settings import Settings
+from masis.settings import OFFLINE, Settings
 
 BATCH = 10
 """Abstracts graded between two checks for cancellation."""
@@ -52,50 +52,6 @@ ScreeningSteps = Generator[ScreeningEvent, None, Screening]
 def new_screening_id() -> str:
     """Return a fresh id for a screening."""
     return uuid.uuid4().hex
-
-
-class SearchResult(NamedTuple):
-    """The result of a round's searches; ``identified`` counts hits that no earlier round brought, repeats included."""
-
-    identified: int
-    abstracts: tuple[Abstract, ...]
-    warnings: tuple[str, ...]
-    failed: bool
-
-
-def search(
-    queries: Sequence[Query],
-    retrievers: Sequence[Retriever],
-    limit: int,
-    pool: Pool,
-    before_search: Callable[[], None] = lambda: None,
-) -> SearchResult:
-    """Return at most ``limit`` abstracts from each source.
-
-    ``before_search`` is called before each search, and may raise to stop. A record that an
-    earlier round brought is neither identified nor a duplicate once more when another query finds it again.
-
-    A source that fails leaves a warning; ``failed`` says that every one did, every time.
-    """
-    hits: list[tuple[Abstract, ...]] = []
-    warnings: list[str] = []
-    for query in queries:
-        for retriever in retrievers:
-            before_search()
-            try:
-                hits.append(tuple(search_source(retriever, query, limit)))
-            except RetrievalFailed as error:
-                warnings.append(f"{retriever.name}: {error}")
-    identified, earlier = 0, frozenset(pool.seen)
-    taken: dict[str, Abstract] = {}
-    for place in zip_longest(*hits):
-        for hit in place:
-            if hit is None or len(taken) >= limit * len(retrievers):
-                continue
-            identified += hit.id not in earlier
-            abstract = pool.add(hit)
-            taken[abstract.id] = abstract
-    return SearchResult(identified, tuple(taken.values()), tuple(dict.fromkeys(warnings)), not hits)
 
 
 class FinishedRound(NamedTuple):
@@ -122,7 +78,6 @@ def screen(
     *,
     screening_id: str,
     thresholds: Thresholds | None = None,
-    study_types_version: str | None = None,
     limit: int | None = None,
     given_whole: bool = False,
     cancelled: Callable[[], bool] = lambda: False,
@@ -132,16 +87,15 @@ def screen(
 ) -> ScreeningSteps:
     """Screen one question round by round, yielding events, and return the screening.
 
-    A source or grader that fails is recorded, never raised.
+    Each round asks all ``retrievers`` and grades what is new. A source or grader that fails is recorded, never raised.
 
     Args:
         question: The question the evidence is to answer.
-        retrievers: The sources to search; each round asks all of them.
+        retrievers: The sources to search.
         grader: Grades what is new in a round.
         settings: The limits and thresholds of screening.
         screening_id: The id of the screening and of its events.
         thresholds: The settings' own unless memory adapted them.
-        study_types_version: Recorded with the screening: the version of the weights that recognise study types.
         limit: How many abstracts a round takes from each source; ``screening_retrieve`` unless given.
         given_whole: Whether the sources are a set that was given whole, which every query brings: records of one title
             count as several, and later rounds hold what was graded to what they require.
@@ -158,7 +112,6 @@ def screen(
         settings,
         screening_id,
         thresholds or ruling.thresholds_of(settings),
-        study_types_version,
         limit or settings.screening_retrieve,
         given_whole,
         cancelled,
@@ -182,7 +135,6 @@ class _ScreeningRun:
     settings: Settings
     screening_id: str
     thresholds: Thresholds
-    study_types_version: str | None
     limit: int
     given_whole: bool
     cancelled: Callable[[], bool]
@@ -211,9 +163,8 @@ class _ScreeningRun:
             self.grades.update({grade.abstract_id: grade for grade in finished.grades})
         self._drop_absorbed()
         self.pool.changed.clear()
-        yield self._event(
-            "screening_started", data={"graders": list(self._graders()), "resumed_after": len(self.rounds)}
-        )
+        began = {"graders": list(self._graders()), "resumed_after": len(self.rounds)}
+        yield self._event("screening_started", data=began)
         try:
             outcome, reasons = yield from self._rounds()
         except _Cancelled:
@@ -237,18 +188,16 @@ class _ScreeningRun:
             made, most = len(self.rounds), self.settings.screening_max_rounds
             if enough and made >= min(self.settings.screening_least_rounds, most):
                 return self._settled(enough)
-            if made >= most:
-                limit = f"The limit of {made} rounds was reached without sufficient evidence."
-                return "evidence_insufficient", (*self._ruled_so_far(), limit, *self.rounds[-1].missing)
-            asked = self._queries()
-            if not asked and enough:
+            if asked := self._queries() if made < most else ():
+                failed = yield from self._round(asked)
+                if failed:
+                    return "error", ("No source could be asked.", *self.warnings[-len(self.retrievers) :])
+            elif enough:
                 return self._settled(enough, queries.NO_FURTHER_QUERY)
-            if not asked:
-                why = (*self._ruled_so_far(), queries.NO_FURTHER_QUERY, *self.rounds[-1].missing)
-                return "evidence_insufficient", why
-            failed = yield from self._round(asked)
-            if failed:
-                return "error", ("No source could be asked.", *self.warnings[-len(self.retrievers) :])
+            else:
+                limit = f"The limit of {made} rounds was reached without sufficient evidence."
+                why = limit if made >= most else queries.NO_FURTHER_QUERY
+                return "evidence_insufficient", (*self._ruled_so_far(), why, *self.rounds[-1].missing)
 
     def _ruled_so_far(self) -> tuple[str, str]:
         """Return what was ruled in the last round in which anything relevant voted, and how all were graded."""
@@ -266,17 +215,25 @@ class _ScreeningRun:
         self._stop_if_cancelled()
         yield self._event("round_started", round=number, data={"queries": [query.text for query in asked]})
         seen_before = set(self.pool.by_id)
-        found = search(asked, self.retrievers, self.limit, self.pool, before_search=self._stop_if_cancelled)
+        hits: list[tuple[Abstract, ...]] = []
+        failures: list[str] = []
+        for query, retriever in product(asked, self.retrievers):
+            self._stop_if_cancelled()
+            try:
+                hits.append(search_source(retriever, query, self.limit))
+            except RetrievalFailed as error:
+                failures.append(f"{retriever.name}: {error}")
         self._stop_if_cancelled()  # a search that was stopped is no source that failed
-        for warning in found.warnings:
+        for warning in (warnings := tuple(dict.fromkeys(failures))):
             self.warnings.append(warning)
             yield self._event("warning", round=number, message=warning)
-        if found.failed:
+        if not hits:
             return True
-        new = tuple(abstract for abstract in found.abstracts if abstract.id not in self.grades)
+        identified, found = self._take(hits)
+        new = tuple(abstract for abstract in found if abstract.id not in self.grades)
         again = tuple(self.pool.by_id[each] for each in sorted(self.pool.changed & self.grades.keys()))
         self.pool.changed.clear()
-        data = {"identified": found.identified, "retrieved": len(found.abstracts), "new": len(new)}
+        data = {"identified": identified, "retrieved": len(found), "new": len(new)}
         yield self._event("searched", round=number, data=data)
         graded = yield from self._grade((*new, *again), number)
         self._drop_absorbed()
@@ -285,18 +242,34 @@ class _ScreeningRun:
         made = Round(
             number=number,
             queries=asked,
-            identified=found.identified,
-            retrieved=tuple(abstract.id for abstract in found.abstracts),
+            identified=identified,
+            retrieved=tuple(abstract.id for abstract in found),
             new=tuple(abstract.id for abstract in new),
             ruling=ruled,
             missing=tuple(dict.fromkeys(lack.what for lack in gaps)),
-            warnings=found.warnings,
+            warnings=warnings,
         )
-        unseen = (abstract for abstract in found.abstracts if abstract.id not in seen_before)
+        unseen = (abstract for abstract in found if abstract.id not in seen_before)
         self.rounds.append(made)
         self.keep(FinishedRound(made, (*unseen, *again), graded))
-        yield self._event("round_finished", round=number, data=_round_summary(made))
+        summary = ruled.model_dump(include={"required_average", "average", "consensus", "decision"})
+        summary |= ruled.tally.model_dump(include={"keep", "discard", "needs_more"})
+        yield self._event("round_finished", round=number, data=summary)
         return False
+
+    def _take(self, hits: Sequence[tuple[Abstract, ...]]) -> tuple[int, tuple[Abstract, ...]]:
+        """Return how many hits no earlier round brought, repeats included, and the abstracts they are.
+
+        A record that an earlier round brought is neither identified nor a duplicate once more when another query finds
+        it again. The lists of the searches take turns.
+        """
+        identified, earlier, taken = 0, frozenset(self.pool.seen), dict[str, Abstract]()
+        for hit in filter(None, chain.from_iterable(zip_longest(*hits))):
+            if len(taken) < self.limit * len(self.retrievers):
+                identified += hit.id not in earlier
+                abstract = self.pool.add(hit)
+                taken[abstract.id] = abstract
+        return identified, tuple(taken.values())
 
     def _queries(self) -> tuple[Query, ...]:
         if not self.rounds:
@@ -313,7 +286,6 @@ class _ScreeningRun:
         )
 
     def _gaps(self) -> tuple[queries.Gap, ...]:
-        """Return what is missing in everything found so far."""
         seen = tuple(queries.GradedAbstract(self.pool.by_id[each], grade) for each, grade in self.grades.items())
         return queries.find_gaps(self.asked, seen, year_of(self.now()))
 
@@ -337,10 +309,9 @@ class _ScreeningRun:
     def _graders(self) -> tuple[str, ...]:
         return tuple(self.grader.judged_by.model.split(" + "))
 
-    def _event(self, kind: Any, *, data: dict[str, Any] | None = None, **shown: Any) -> ScreeningEvent:
+    def _event(self, kind: Any, **shown: Any) -> ScreeningEvent:
         self.seq += 1
-        at, number = self.now(), self.seq
-        return ScreeningEvent(screening_id=self.screening_id, seq=number, at=at, kind=kind, data=data or {}, **shown)
+        return ScreeningEvent(screening_id=self.screening_id, seq=self.seq, at=self.now(), kind=kind, **shown)
 
     def _result(self, started_at: str, outcome: Outcome, reasons: tuple[str, ...]) -> Screening:
         grades = tuple(self.grades.values())
@@ -360,7 +331,11 @@ class _ScreeningRun:
             thresholds=self.thresholds,
             flow=flow(self.rounds, grades),
             settings=self.settings.of_screening(),
-            versions=ScreeningVersions(app=version.APP, rubric=rubric.VERSION, study_types=self.study_types_version),
+            versions=ScreeningVersions(
+                app=version.APP,
+                rubric=rubric.VERSION,
+                study_types=designs.version() if OFFLINE in self._graders() else None,
+            ),
             usage=self.grader.usage,
             warnings=tuple(dict.fromkeys(self.warnings)),
         )
@@ -377,9 +352,3 @@ def one_grade_each(grader: Grader, question: str, abstracts: Sequence[Abstract])
         by_id.get(abstract.id) or unscored_grade(abstract, grader.judged_by, Unscored(reason=why))
         for abstract in abstracts
     )
-
-
-def _round_summary(each: Round) -> dict[str, Any]:
-    """Return the data of an event about a round: counts and the ruling, no text of an abstract."""
-    ruled = each.ruling.model_dump(include={"required_average", "average", "consensus", "decision"})
-    return ruled | each.ruling.tally.model_dump(include={"keep", "discard", "needs_more"})

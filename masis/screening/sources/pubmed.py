@@ -3,6 +3,11 @@
 The words of a query are put together with AND and left to PubMed's own mapping to subject headings, ranked by
 relevance; where fewer than ``FEWEST`` records hold all of them, any of them will do. Which of the two it is depends on
 the query alone, so pages of one search follow each other.
+
+NCBI is asked as its rules want it (https://www.ncbi.nlm.nih.gov/books/NBK25497/): every request names a tool and an
+e-mail address; at most 3 requests a second, 10 with a key; a client that is asked to wait waits. Requests are POSTs, so
+that a key stands in no address and no log of one; redirects are not followed, since a key goes to the configured
+address only.
 """
 
 from __future__ import annotations
@@ -31,28 +36,22 @@ from masis.screening.sources.records import collapse_blanks
 from masis.screening.sources.retrievers import search_terms
 from masis.settings import Settings, secret
 
-# Asking NCBI's E-utilities over HTTP as its rules want it: identified, paced, patient.
-#
-# The rules (https://www.ncbi.nlm.nih.gov/books/NBK25497/): every request names a tool and an e-mail address; at most 3
-# requests a second, 10 with a key; a client that is asked to wait waits. Requests are POSTs, so that a key stands in no
-# address and no log of one; redirects are not followed, since a key goes to the configured address only.
-
 ADDRESS = "https://eutils.ncbi.nlm.nih.gov/entrez/eutils"
 TOOL = "masis-workbench"
-
 REQUESTS_A_SECOND, REQUESTS_A_SECOND_WITH_KEY = 3, 10
-
 RETRY = RetryPolicy(retries=3, base_s=2.0, cap_s=8.0)
-
 LONGEST_WAIT_S = 60.0
 """A longer wait that the server asks for is reported to the person, who can come back later."""
-
 TIMEOUT_S, DEADLINE_S = 30.0, 120.0
 """Seconds without a byte, and seconds for a whole reply."""
-
 MOST_BYTES = 64 * 1024 * 1024
-
+FEWEST = 20
+"""Records that must hold every word of a query; with fewer, records that hold any word are searched."""
+FETCHED_AT_ONCE = 200
+MOST_REACHABLE = 9_999
+"""How far down a result list esearch reaches for PubMed."""
 _WORTH_TRYING_AGAIN = frozenset({408, 429, 500, 502, 503, 504})
+_LOCAL = ("127.0.0.1", "localhost", "::1")
 
 Read = TypeVar("Read")
 
@@ -87,130 +86,12 @@ class Pace:
 
 
 _PACES: dict[tuple[str, int], Pace] = {}
-_PACES_LOCK = threading.Lock()
 
 
 def pace_for(address: str, *, with_key: bool) -> Pace:
     """Return the pace that all requests of this process to an address share."""
     a_second = REQUESTS_A_SECOND_WITH_KEY if with_key else REQUESTS_A_SECOND
-    with _PACES_LOCK:
-        return _PACES.setdefault((address, a_second), Pace(a_second))
-
-
-def _http_client() -> httpx2.Client:
-    """Return a client that follows no redirect and keeps no connection: a search asks a few times a second at most."""
-    return httpx2.Client(follow_redirects=False, limits=httpx2.Limits(max_keepalive_connections=0))
-
-
-class _Refused(Exception):
-    """The server answered with a status other than success."""
-
-    def __init__(self, status: int, asked_s: float | None) -> None:
-        super().__init__(str(status))
-        self.status, self.asked_s = status, asked_s
-
-
-_FAILURES = (_Refused, Unreadable, httpx2.HTTPError, OSError)
-
-
-@dataclass(frozen=True)
-class Eutils:
-    """E-utilities at an address, asked by one tool for one person. ``pause`` waits, and returns False if cancelled."""
-
-    email: str
-    tool: str = TOOL
-    address: str = ADDRESS
-    key: SecretStr | None = None
-    timeout_s: float = TIMEOUT_S
-    pause: Callable[[float], object] = time.sleep
-    retry: RetryPolicy = RETRY
-    pace: Pace | None = None
-    _client: httpx2.Client = field(default_factory=_http_client, repr=False)
-
-    def ask(self, utility: str, parameters: Mapping[str, str], read: Callable[[bytes], Read]) -> Read:
-        """Return what ``read`` makes of the reply of a utility such as ``esearch``.
-
-        Tried again where that can help; ``read`` raises Unreadable for a reply worth asking again. Raises
-        RetrievalFailed saying what was asked, what came of it and what to do.
-        """
-        pace = self.pace or pace_for(self.address, with_key=self.key is not None)
-
-        def attempt() -> Read:
-            pace.wait()
-            return read(self._post(utility, parameters))
-
-        try:
-            return self.retry.run(attempt, _again, left_s=lambda: LONGEST_WAIT_S, pause=self.pause)
-        except NoTimeToRetry as stop:
-            why = stop.__cause__ if isinstance(stop.__cause__, _Refused) else _Refused(503, None)
-            waits = f"It asks to be left alone for {stop.wait_s:.0f} s."
-            raise RetrievalFailed(f"{self._failure(utility, why)} {waits}") from None
-        except RetryCancelled:
-            raise RetrievalFailed("The search of PubMed was stopped while it waited to try again.") from None
-        except _FAILURES as error:
-            raise RetrievalFailed(self._failure(utility, error)) from error
-
-    def _post(self, utility: str, parameters: Mapping[str, str]) -> bytes:
-        """Return the whole reply, within its size and its time. Raises Unreadable."""
-        identified = {**parameters, "tool": self.tool, "email": self.email}
-        if self.key is not None:
-            identified["api_key"] = self.key.get_secret_value()
-        # Not compressed, so that the limit of size holds for what is read and for what is unpacked alike.
-        headers = {
-            "User-Agent": f"{self.tool}/{version.APP}",
-            "Accept": "application/xml",
-            "Accept-Encoding": "identity",
-        }
-        url = f"{self.address.rstrip('/')}/{utility}.fcgi"
-        started, received = time.monotonic(), bytearray()
-        with self._client.stream("POST", url, data=identified, headers=headers, timeout=self.timeout_s) as reply:
-            if not reply.is_success:
-                raise _Refused(reply.status_code, retry_after(reply.headers))
-            try:
-                for part in reply.iter_bytes():
-                    received += part
-                    if len(received) > MOST_BYTES:
-                        raise Unreadable(f"more than {MOST_BYTES // 2**20} MiB came")
-                    if time.monotonic() - started > DEADLINE_S:
-                        raise Unreadable(f"it was not complete after {DEADLINE_S:g} s")
-            except httpx2.RemoteProtocolError as error:
-                raise Unreadable("it broke off before its end") from error
-        return bytes(received)
-
-    def _failure(self, utility: str, error: BaseException) -> str:
-        """Return what came of a request and what to do. A reply's body is not shown: it may repeat the key."""
-        asked = f"PubMed ({self.address}, {utility})"
-        if isinstance(error, Unreadable):
-            return f"{asked} sent a reply that can't be read: {error}."
-        if not isinstance(error, _Refused):
-            reason = f"{type(error).__name__}: {error}"[:200]
-            return f"{asked} can't be reached ({reason}). Check the network, or search a local corpus."
-        cure = "Check screening_pubmed_address."
-        if error.status == 429:
-            more = "." if self.key else ", or set NCBI_API_KEY, which allows ten a second."
-            cure = f"Too many requests came from here: wait a minute{more}"
-        elif error.status in (400, 401, 403) and self.key is not None:
-            cure = "Check NCBI_API_KEY: it may be wrong or withdrawn."
-        elif error.status >= 500:
-            cure = "The service is in trouble: try again later, or search a local corpus."
-        return f"{asked} answered {error.status}. {cure}"
-
-
-def _again(error: BaseException) -> Again | None:
-    """Return whether asking once more may help."""
-    if isinstance(error, _Refused):
-        return Again(error.asked_s) if error.status in _WORTH_TRYING_AGAIN else None
-    return Again() if isinstance(error, _FAILURES) else None
-
-
-FEWEST = 20
-"""Records that must hold every word of a query; with fewer, records that hold any word are searched."""
-
-FETCHED_AT_ONCE = 200
-MOST_REACHABLE = 9_999
-"""How far down a result list esearch reaches for PubMed."""
-
-_LOCAL = ("127.0.0.1", "localhost", "::1")
+    return _PACES.setdefault((address, a_second), Pace(a_second))
 
 
 class _Filter(NamedTuple):
@@ -232,23 +113,25 @@ DESIGN_FILTERS: dict[Design, _Filter] = {
 """Publication types and MeSH headings of PubMed."""
 
 
-class _Hits(NamedTuple):
-    """What esearch found: how many in all, and the ids of one page."""
-
-    total: int
-    ids: tuple[str, ...]
+def _http_client() -> httpx2.Client:
+    """Return a client that follows no redirect and keeps no connection: a search asks a few times a second at most."""
+    return httpx2.Client(follow_redirects=False, limits=httpx2.Limits(max_keepalive_connections=0))
 
 
+@dataclass(frozen=True)
 class PubMed:
-    """Searches PubMed; needs the network."""
+    """Searches PubMed at an address, for one person; needs the network.
 
-    def __init__(self, eutils: Eutils) -> None:
-        self._eutils = eutils
+    ``pause`` waits between two tries, and returns False if the search was cancelled meanwhile.
+    """
 
-    @property
-    def name(self) -> str:
-        """``pubmed``."""
-        return "pubmed"
+    email: str
+    address: str = ADDRESS
+    key: SecretStr | None = None
+    pause: Callable[[float], object] = time.sleep
+    pace: Pace | None = None
+    name: str = "pubmed"
+    _client: httpx2.Client = field(default_factory=_http_client, repr=False)
 
     def search(self, query: str, limit: int, offset: int = 0) -> tuple[Abstract, ...]:
         """Return at most ``limit`` abstracts from ``offset`` on, best first by PubMed's relevance.
@@ -271,26 +154,91 @@ class PubMed:
         limit = min(limit, MOST_REACHABLE - offset)
         if not terms or limit < 1:
             return ()
-        narrow = "" if filtered is None else f" AND ({filtered.term})"
-        whole, some = " AND ".join(terms), " OR ".join(terms)
-        hits = self._find(f"({whole}){narrow}" if narrow else whole, limit, offset, since)
-        if hits.total < FEWEST and len(terms) > 1:
-            hits = self._find(f"({some}){narrow}" if narrow else some, limit, offset, since)
+        ids: Sequence[str] = ()
+        for words in dict.fromkeys((" AND ".join(terms), " OR ".join(terms))):
+            asked = {"db": "pubmed", "term": words, "sort": "relevance", "retstart": str(offset), "retmax": str(limit)}
+            if filtered is not None:
+                asked["term"] = f"({words}) AND ({filtered.term})"
+            if since is not None:  # esearch takes both ends or none
+                asked |= {"datetype": "pdat", "mindate": str(since), "maxdate": "3000"}
+            total, ids = self._ask("esearch", asked, _read_hits)
+            if total >= FEWEST:
+                break
         found: dict[str, Abstract] = {}
-        for start in range(0, len(hits.ids), FETCHED_AT_ONCE):
-            found |= self._fetch(hits.ids[start : start + FETCHED_AT_ONCE])
-        return tuple(found[pmid] for pmid in hits.ids if pmid in found)
+        for start in range(0, len(ids), FETCHED_AT_ONCE):
+            batch = ",".join(ids[start : start + FETCHED_AT_ONCE])
+            asked = {"db": "pubmed", "retmode": "xml", "rettype": "abstract", "id": batch}
+            found |= self._ask("efetch", asked, _read_articles)
+        return tuple(found[pmid] for pmid in ids if pmid in found)
 
-    def _find(self, term: str, limit: int, offset: int, since: int | None = None) -> _Hits:
-        parameters = {"db": "pubmed", "term": term, "retstart": str(offset), "retmax": str(limit), "sort": "relevance"}
-        if since is not None:  # esearch takes both ends or none
-            parameters |= {"datetype": "pdat", "mindate": str(since), "maxdate": "3000"}
-        return self._eutils.ask("esearch", parameters, _read_hits)
+    def _ask(self, utility: str, parameters: Mapping[str, str], read: Callable[[bytes], Read]) -> Read:
+        """Return what ``read`` makes of the reply of a utility, tried again where that can help.
 
-    def _fetch(self, ids: Sequence[str]) -> dict[str, Abstract]:
-        """Return the records of these ids."""
-        asked = {"db": "pubmed", "retmode": "xml", "rettype": "abstract", "id": ",".join(ids)}
-        return self._eutils.ask("efetch", asked, _read_articles)
+        Raises RetrievalFailed saying what was asked, what came of it and what to do.
+        """
+        pace = self.pace or pace_for(self.address, with_key=self.key is not None)
+
+        def attempt() -> Read:
+            pace.wait()
+            return read(self._post(utility, parameters))
+
+        try:
+            return RETRY.run(attempt, _again, left_s=lambda: LONGEST_WAIT_S, pause=self.pause)
+        except NoTimeToRetry as stop:
+            waits = f"It asks to be left alone for {stop.wait_s:.0f} s."
+            raise RetrievalFailed(f"{self._failure(utility, stop.__cause__)} {waits}") from None
+        except RetryCancelled:
+            raise RetrievalFailed("The search of PubMed was stopped while it waited to try again.") from None
+        except (Unreadable, httpx2.HTTPError, OSError) as error:
+            raise RetrievalFailed(self._failure(utility, error)) from error
+
+    def _post(self, utility: str, parameters: Mapping[str, str]) -> bytes:
+        """Return the whole reply, within its size and its time. Raises Unreadable."""
+        identified = {**parameters, "tool": TOOL, "email": self.email}
+        if self.key is not None:
+            identified["api_key"] = self.key.get_secret_value()
+        # Not compressed, so that the limit of size holds for what is read and for what is unpacked alike.
+        headers = {"User-Agent": f"{TOOL}/{version.APP}", "Accept": "application/xml", "Accept-Encoding": "identity"}
+        url = f"{self.address.rstrip('/')}/{utility}.fcgi"
+        started, received = time.monotonic(), bytearray()
+        with self._client.stream("POST", url, data=identified, headers=headers, timeout=TIMEOUT_S) as reply:
+            reply.raise_for_status()
+            try:
+                for part in reply.iter_bytes():
+                    received += part
+                    if len(received) > MOST_BYTES:
+                        raise Unreadable(f"more than {MOST_BYTES // 2**20} MiB came")
+                    if time.monotonic() - started > DEADLINE_S:
+                        raise Unreadable(f"it was not complete after {DEADLINE_S:g} s")
+            except httpx2.RemoteProtocolError as error:
+                raise Unreadable("it broke off before its end") from error
+        return bytes(received)
+
+    def _failure(self, utility: str, error: BaseException | None) -> str:
+        """Return what came of a request and what to do. A reply's body is not shown: it may repeat the key."""
+        asked = f"PubMed ({self.address}, {utility})"
+        if isinstance(error, Unreadable):
+            return f"{asked} sent a reply that can't be read: {error}."
+        if not isinstance(error, httpx2.HTTPStatusError):
+            reason = f"{type(error).__name__}: {error}"[:200]
+            return f"{asked} can't be reached ({reason}). Check the network, or search a local corpus."
+        status, cure = error.response.status_code, "Check screening_pubmed_address."
+        if status == 429:
+            more = "." if self.key else ", or set NCBI_API_KEY, which allows ten a second."
+            cure = f"Too many requests came from here: wait a minute{more}"
+        elif status in (400, 401, 403) and self.key is not None:
+            cure = "Check NCBI_API_KEY: it may be wrong or withdrawn."
+        elif status >= 500:
+            cure = "The service is in trouble: try again later, or search a local corpus."
+        return f"{asked} answered {status}. {cure}"
+
+
+def _again(error: BaseException) -> Again | None:
+    """Return whether asking once more may help."""
+    if isinstance(error, httpx2.HTTPStatusError):
+        wait = retry_after(error.response.headers)
+        return Again(wait) if error.response.status_code in _WORTH_TRYING_AGAIN else None
+    return Again() if isinstance(error, Unreadable | httpx2.HTTPError | OSError) else None
 
 
 def pubmed_of(settings: Settings, cancellation: CancelToken | None = None) -> PubMed:
@@ -303,26 +251,24 @@ def pubmed_of(settings: Settings, cancellation: CancelToken | None = None) -> Pu
         raise SettingsError(
             "PubMed asks who is asking: set screening_pubmed_email (MASIS_SCREENING_PUBMED_EMAIL) to your address."
         )
-    address = checked_address(settings.screening_pubmed_address)
-    key = secret("NCBI_API_KEY") if address == ADDRESS else None
-    return PubMed(Eutils(email=email, address=address, key=key, pause=(cancellation or CancelToken()).pause))
-
-
-def checked_address(address: str) -> str:
-    """Return the address without a slash at its end.
-
-    Raises SettingsError where it is neither https nor this machine.
-    """
-    parts = urlsplit(address.strip())
+    given = settings.screening_pubmed_address.strip()
+    address, parts = given.rstrip("/"), urlsplit(given)
     if parts.scheme != "https" and not (parts.scheme == "http" and parts.hostname in _LOCAL):
-        raise SettingsError(f"screening_pubmed_address is {address[:100]!r}, must begin with https://.")
+        raise SettingsError(f"screening_pubmed_address is {given[:100]!r}, must begin with https://.")
     if not parts.hostname or parts.query or parts.fragment or parts.username:
-        raise SettingsError(f"screening_pubmed_address is {address[:100]!r}, must be an address such as {ADDRESS}.")
-    return address.strip().rstrip("/")
+        raise SettingsError(f"screening_pubmed_address is {given[:100]!r}, must be an address such as {ADDRESS}.")
+    key = secret("NCBI_API_KEY") if address == ADDRESS else None
+    return PubMed(email, address, key, pause=(cancellation or CancelToken()).pause)
 
 
-def _read_hits(reply: bytes) -> _Hits:
-    root = _parsed(reply)
+def _read_hits(reply: bytes) -> tuple[int, Sequence[str]]:
+    """Return how many records esearch found in all, and the ids of one page."""
+    try:
+        root: ElementTree.Element = SafeElementTree.fromstring(reply, forbid_dtd=False)
+    except ElementTree.ParseError as error:
+        raise Unreadable("it is broken off or no XML") from error
+    except DefusedXmlException as error:
+        raise Unreadable("it declares entities of its own, which is refused") from error
     if root.tag != "eSearchResult":
         raise Unreadable(f"it is <{str(root.tag)[:60]}>, not <eSearchResult>")
     if (said := root.findtext("ERROR")) is not None:
@@ -333,7 +279,7 @@ def _read_hits(reply: bytes) -> _Hits:
     if not (count.isascii() and count.isdigit()):
         raise Unreadable("it holds no count")
     ids = dict.fromkeys(pmid for each in root.iterfind("IdList/Id") if (pmid := (each.text or "").strip()).isdigit())
-    return _Hits(int(count), tuple(ids))
+    return int(count), tuple(ids)
 
 
 def _read_articles(reply: bytes) -> dict[str, Abstract]:
@@ -350,13 +296,3 @@ def _read_articles(reply: bytes) -> dict[str, Abstract]:
     except InputError as error:
         raise Unreadable(error.problem) from error
     return found
-
-
-def _parsed(reply: bytes) -> ElementTree.Element:
-    try:
-        root: ElementTree.Element = SafeElementTree.fromstring(reply, forbid_dtd=False)
-    except ElementTree.ParseError as error:
-        raise Unreadable("it is broken off or no XML") from error
-    except DefusedXmlException as error:
-        raise Unreadable("it declares entities of its own, which is refused") from error
-    return root

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Protocol, runtime_checkable
 
-from masis.offline.text.tokens import tokens
+from masis.offline.text.tokens import STOPWORDS, tokens
 from masis.schema.screening import Abstract, Design, Query
 from masis.screening.sources.pool import with_notices
 
@@ -94,24 +94,17 @@ class InMemoryRetriever:
 
     def search(self, query: str, limit: int, offset: int = 0) -> tuple[Abstract, ...]:
         """Return at most ``limit`` abstracts from ``offset`` on, best first."""
-        roots = {token.stem for token in tokens(query) if token.weight}
-        mean = (sum(self._lengths) / len(self._lengths) if self._lengths else 0) or 1.0
-        scores = [
-            self._score(roots, counts, length / mean)
-            for counts, length in zip(self._counts, self._lengths, strict=True)
-        ]
-        order = sorted(range(len(scores)), key=lambda index: (-scores[index], index))
-        return tuple(self._abstracts[index] for index in order[offset : offset + limit])
+        held, roots = len(self._abstracts), sorted({token.stem for token in tokens(query) if token.weight})
+        rare = {each: math.log(1 + (held - (n := self._holding[each]) + 0.5) / (n + 0.5)) for each in roots}
+        mean = sum(self._lengths) / max(1, held) or 1.0
 
-    def _score(self, roots: Iterable[str], counts: Counter[str], relative: float) -> float:
-        total = 0.0
-        for root in sorted(roots):
-            if times := counts.get(root, 0):
-                holding = self._holding[root]
-                rare = math.log(1 + (len(self._abstracts) - holding + 0.5) / (holding + 0.5))
-                damped = times + _SATURATION * (1 - _LENGTH + _LENGTH * relative)
-                total += rare * times * (_SATURATION + 1) / damped
-        return total
+        def score(index: int) -> float:
+            counts = self._counts[index]
+            damped = _SATURATION * (1 - _LENGTH + _LENGTH * self._lengths[index] / mean)
+            return sum(rare[each] * (n := counts[each]) * (_SATURATION + 1) / (n + damped) for each in roots)
+
+        order = sorted(range(held), key=lambda index: (-score(index), index))
+        return tuple(self._abstracts[index] for index in order[offset : offset + limit])
 
 
 GIVEN = "abstracts given"
@@ -144,18 +137,6 @@ MOST_TERMS = 64
 _LONGEST = 80
 _WORD = re.compile(r"[^\W_]+(?:[-'’][^\W_]+)*")
 
-STOP_WORDS = frozenset(
-    """
-    a about after against all also am among an and any are as at be been before being below between both but by can
-    compared could did do does doing done during each else ever every for from further had has have having he her here
-    hers him his how i if in instead into is it its itself less let many may me might more most much must my no nor not
-    of off on once one only or other our out over own per rather same shall she should since so some such than that the
-    their them then there these they this those through to too toward towards under until up upon us very was we were
-    what when where whether which while who whom whose why will with within without would you your
-    """.split()
-)
-"""English words that carry grammar, not content."""
-
 
 def search_terms(query: str) -> tuple[str, ...]:
     """Return the terms of a query in its order, in lower case, each once: ``low-dose`` is one, a phrase of two words.
@@ -167,5 +148,5 @@ def search_terms(query: str) -> tuple[str, ...]:
         for match in _WORD.finditer(query.casefold())
         if len(word := match.group()) <= _LONGEST
     )
-    content = [word for word in found if word not in STOP_WORDS]
+    content = [word for word in found if word not in STOPWORDS]
     return tuple((content or list(found))[:MOST_TERMS])

@@ -67,14 +67,15 @@ class _Sentence(NamedTuple):
     start: int
     end: int
     section: str
+    text: str
 
 
 def finding(question: str, abstract: Abstract) -> Finding:
     """Return what an abstract found on a question; its ``words`` are a stretch of ``abstract.text``."""
-    text = abstract.text[:LONGEST_READ]
-    best, read = (None, "unclear") if publication_of(abstract) else _answering(question, text)
-    words = None if best is None else Words(start=best.start, end=best.end, text=text[best.start : best.end])
-    return Finding(abstract.id, words, read)
+    if publication_of(abstract):
+        return Finding(abstract.id, None, "unclear")
+    best, read = _answering(question, abstract.text[:LONGEST_READ])
+    return Finding(abstract.id, Words(start=best.start, end=best.end, text=best.text) if best else None, read)
 
 
 def finding_of(question: str, grade: Grade, abstract: Abstract) -> Finding:
@@ -126,24 +127,21 @@ def _answering(question: str, text: str) -> tuple[_Sentence | None, Direction]:
     by ``benchmarks/screening_directions.py``, such sentences are right no more often than half the time.
     """
     sentences, asked = _sections(text), _stems(question)
-    last = {each.start for each in sentences[-_TAIL:]}
     labelled = any(_says("concluding", each.section) for each in sentences)
-    later = [each for each in sentences if not _says("not_yet", each.section)]
-    named = [each for each in later if _names_outcome(question, text[each.start : each.end])]
-    concluding = [each for each in named if _says("concluding", each.section) or (not labelled and each.start in last)]
+    tail = [] if labelled else sentences[-_TAIL:]
+    named = [each for each in sentences if not _says("not_yet", each.section) and _names_outcome(question, each.text)]
+    concluding = [each for each in named if _says("concluding", each.section) or each in tail]
     if not named:
         return None, "unclear"
 
-    def rank(each: _Sentence) -> tuple[float, int]:
-        said = text[each.start : each.end]
-        stated = 1.0 if _says("none", said) or _says("some", said) else 0.0
-        advice = 2.0 if _says("advises", said) else 0.0
-        return (len(_stems(said) & asked) + stated - advice, -each.start)
+    def rank(each: _Sentence) -> tuple[int, int]:
+        stated = bool(_says("none", each.text) or _says("some", each.text))
+        return len(_stems(each.text) & asked) + stated - 2 * bool(_says("advises", each.text)), -each.start
 
     best = max(concluding or named, key=rank)
-    said = text[best.start : best.end]
     least = _SHARED if best in concluding else _SHARED_RESULT
-    return best, direction(question, said) if len(_stems(said) & asked) >= least * len(asked) else "unclear"
+    shared = len(_stems(best.text) & asked) >= least * len(asked)
+    return best, direction(question, best.text) if shared else "unclear"
 
 
 @lru_cache(maxsize=64)
@@ -169,7 +167,7 @@ def _sections(text: str) -> list[_Sentence]:
         if label := _LABEL.match(text, span.start, span.end):
             section, start = label.group(1), label.end()
         if start < span.end:
-            found.append(_Sentence(start, span.end, section))
+            found.append(_Sentence(start, span.end, section, text[start : span.end]))
     return found
 
 

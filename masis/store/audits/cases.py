@@ -13,9 +13,11 @@ from pydantic_core import PydanticSerializationError
 from masis.errors import CaseConflict, InputError, RecordDamaged, UnknownRecord
 from masis.schema.case import Case
 from masis.schema.team import QueuePolicy
-from masis.store.audits import queue
-from masis.store.core.connections import Database
-from masis.store.records import Added, CaseFilter, CasePage, CaseSummary, Facets, Found
+from masis.store.audits.queue import QUERY_SHOWN, Queue, match
+from masis.store.core.connections import Part
+from masis.store.core.sql import insert
+from masis.store.records import Added, Found
+from masis.store.reviews.team import in_force
 
 BATCH = 500
 """Cases a transaction: large enough to be fast, small enough (some 50 ms) not to keep other writers waiting."""
@@ -56,11 +58,8 @@ def _prepared(case: Case) -> _Prepared:
         ) from error
 
 
-class Cases:
+class Cases(Queue):
     """The cases of a store."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def add(self, case: Case) -> Literal["added", "unchanged"]:
         """Store a case. Raises CaseConflict where the id belongs to a case with other content."""
@@ -107,24 +106,13 @@ class Cases:
             raise UnknownRecord(f"there is no case {case_id!r}. `masis import` brings cases in.")
         return Case.model_validate_json(row[0])
 
-    def summary(self, case_id: str, viewer: str | None = None) -> CaseSummary:
-        """One case as lists show it to a reviewer: state, figures, version. Raises UnknownRecord."""
-        with self._database.reading() as connection:
-            found = queue.summaries(connection, "id = ?", [case_id], viewer)
-        if not found:
-            raise UnknownRecord(f"there is no case {case_id!r}. `masis import` brings cases in.")
-        return found[0]
-
     def count(self) -> int:
         """How many cases there are."""
         return int(self._database.value("SELECT count(*) FROM cases"))
 
-    def iterate(self, *, after: str | None = None) -> Iterator[Case]:
-        """All cases in the order they came in, one in memory at a time; cases added meanwhile come too."""
+    def iterate(self) -> Iterator[Case]:
+        """All cases in the order they came in, 50 in memory at a time; cases added meanwhile come too."""
         seq = 0
-        if after is not None:
-            with self._database.reading() as connection:
-                seq = case_seq(connection, after)
         while rows := self._database.execute(
             "SELECT case_seq, payload FROM case_payloads WHERE case_seq > ? ORDER BY case_seq LIMIT 50", [seq]
         ):
@@ -136,46 +124,6 @@ class Cases:
                         raise damaged_case(connection, row["case_seq"]) from error
                 yield case
             seq = rows[-1]["case_seq"]
-
-    def search(self, case_filter: CaseFilter) -> CasePage:
-        """One page of the cases that match, and how many match."""
-        return queue.search(self._database, case_filter)
-
-    def count_matching(self, case_filter: CaseFilter) -> int:
-        """How many cases match; page and order don't matter."""
-        return queue.count(self._database, case_filter)
-
-    def beside(self, case_id: str, case_filter: CaseFilter, *, forward: bool) -> str | None:
-        """The case behind one (or before it) in the order of a filter, whether the one matches itself or not.
-
-        None at the ends. Raises UnknownRecord.
-        """
-        with self._database.reading() as connection:
-            return queue.beside(connection, case_filter, case_seq(connection, case_id), forward=forward)
-
-    def following(self, case_id: str, case_filter: CaseFilter, *, without: Collection[str] = ()) -> str | None:
-        """The next case of a queue that is none of ``without``; after the last one, from the first on again.
-
-        Raises UnknownRecord.
-        """
-        with self._database.reading() as connection:
-            return queue.following(connection, case_filter, case_seq(connection, case_id), without)
-
-    def facets(self, viewer: str | None = None) -> Facets:
-        """Which states, fields, datasets, models, flags, reasons and reviewers occur, and how often."""
-        return queue.facets(self._database, viewer)
-
-    def states(self) -> dict[str, int]:
-        """How many cases are in each state."""
-        return queue.states(self._database)
-
-
-def case_seq(connection: sqlite3.Connection, case_id: str) -> int:
-    """The number of a case within the database. Raises UnknownRecord."""
-    row = connection.execute("SELECT seq FROM cases WHERE id = ?", [case_id]).fetchone()
-    if row is None:
-        raise UnknownRecord(f"there is no case {case_id!r}. `masis import` brings cases in.")
-    return int(row[0])
 
 
 def damaged_case(connection: sqlite3.Connection, seq: int) -> RecordDamaged:
@@ -198,34 +146,20 @@ def _insert(connection: sqlite3.Connection, prepared: _Prepared, at: str) -> Lit
             "overwritten: give the new one another id, or read the file with --map id= (in Python map={'id': None}), "
             "which makes ids of the content. 'masis db redact case' then takes the content of the old one away."
         )
-    cursor = connection.execute(
-        """
-        INSERT INTO cases (id, digest, imported_at, updated_at, query_start, field, dataset, wanted)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-        """,
-        [
-            case.id,
-            prepared.digest,
-            at,
-            at,
-            case.query[: queue.QUERY_SHOWN + 1],
-            _word(case.metadata.get("field")),
-            _word(case.metadata.get("dataset")),
-            _wanted(connection, case.id),
-        ],
-    )
-    seq = int(cursor.lastrowid or 0)
+    row = {
+        "id": case.id,
+        "digest": prepared.digest,
+        "imported_at": at,
+        "updated_at": at,
+        "query_start": case.query[: QUERY_SHOWN + 1],
+        "field": _word(case.metadata.get("field")),
+        "dataset": _word(case.metadata.get("dataset")),
+        "wanted": in_force(connection, QueuePolicy).wanted(case.id),
+    }
+    seq = insert(connection, "cases", row)
     connection.execute("INSERT INTO case_payloads VALUES (?, ?)", [seq, prepared.payload])
     index_words(connection, seq, case)
     return "added"
-
-
-def _wanted(connection: sqlite3.Connection, case_id: str) -> int:
-    """How many people decide a new case by the policy in force."""
-    newest = "SELECT payload FROM team_records WHERE kind = 'policy' ORDER BY seq DESC LIMIT 1"
-    row = connection.execute(newest).fetchone()
-    policy = QueuePolicy.model_validate_json(row[0]).for_case(case_id) if row else None
-    return policy.reviewers if policy else 1
 
 
 def index_words(connection: sqlite3.Connection, seq: int, case: Case) -> None:
@@ -256,11 +190,8 @@ _LOOKED_FOR_FIRST = 3
 """Ids that are looked for as text before a case is parsed: for more, that costs more than parsing."""
 
 
-class EvidenceOfCases:
+class EvidenceOfCases(Part):
     """The evidence of the cases of a store."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def cases_with(self, evidence_ids: Collection[str], limit: int = 10) -> dict[str, Found]:
         """For each id the cases that hold a chunk of exactly this id, oldest first. Looks through every case, once."""
@@ -296,7 +227,7 @@ class EvidenceOfCases:
         """The cases whose evidence holds all words of a text, the one that says most about them first."""
         with self._database.reading() as connection:
             for beginning in (False, True):
-                query = f"evidence : ({queue.match(text, beginning=beginning)})"
+                query = f"evidence : ({match(text, beginning=beginning)})"
                 total = connection.execute(
                     "SELECT count(*) FROM case_words WHERE case_words MATCH ?", [query]
                 ).fetchone()[0]
@@ -311,19 +242,13 @@ class EvidenceOfCases:
             ).fetchall()
         return Found(tuple(row[0] for row in rows), total)
 
-    def newest_case_ids(self, limit: int = 2000) -> tuple[str, ...]:
-        """Ids of the cases that came in last, to find the one that a wrong id may have meant."""
-        rows = self._database.execute("SELECT id FROM cases ORDER BY seq DESC LIMIT ?", [limit])
+    def newest_ids(self, table: Literal["cases", "runs"]) -> tuple[str, ...]:
+        """Ids of the 2,000 that came last, to find the one that a wrong id may have meant."""
+        rows = self._database.execute(f"SELECT id FROM {table} ORDER BY seq DESC LIMIT 2000")  # noqa: S608
         return tuple(row[0] for row in rows)
 
-    def newest_run_ids(self, limit: int = 2000) -> tuple[str, ...]:
-        """Ids of the runs that began last, for the same purpose."""
-        rows = self._database.execute("SELECT id FROM runs ORDER BY seq DESC LIMIT ?", [limit])
-        return tuple(row[0] for row in rows)
-
-    def ids_beginning(self, kind: Literal["case", "run"], text: str, limit: int) -> Found:
+    def ids_beginning(self, table: Literal["cases", "runs"], text: str, limit: int) -> Found:
         """Ids of cases or runs that begin with a text, the newest first, and how many there are in all."""
-        table = {"case": "cases", "run": "runs"}[kind]
         begins = f"FROM {table} WHERE substr(id, 1, length(?1)) = ?1"
         with self._database.reading() as connection:
             total = connection.execute(f"SELECT count(*) {begins}", [text]).fetchone()[0]

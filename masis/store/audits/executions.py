@@ -12,31 +12,24 @@ from collections.abc import Iterator, Sequence
 
 from masis import version
 from masis.audit import routing
-from masis.schema.retention import Execution, ExecutionPage
+from masis.schema.base import Page
+from masis.schema.retention import Execution
 from masis.schema.run import Iteration, Run
-from masis.store.core.connections import Database
+from masis.store.core.connections import Part
+from masis.store.core.sql import append, record_of
 
-_COLUMNS = tuple(Execution.model_fields)
 
-
-class Executions:
+class Executions(Part):
     """The log of executions of a store."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    def page(self, number: int = 1, size: int = 50, *, case_id: str | None = None) -> ExecutionPage:
+    def page(self, number: int = 1, size: int = 50) -> Page[Execution]:
         """One page of the log, newest first."""
-        where, values = ("WHERE case_id = ?", [case_id]) if case_id is not None else ("", [])
-        with self._database.reading() as connection:
+        sql = "SELECT * FROM executions ORDER BY seq DESC LIMIT ? OFFSET ?"
+        with self._database.reading():
             # the log only grows, entry by entry: the last number is how many there are
-            count = "coalesce(max(seq), 0)" if case_id is None else "count(*)"
-            total = connection.execute(f"SELECT {count} FROM executions {where}", values).fetchone()[0]  # noqa: S608
-            rows = connection.execute(
-                f"SELECT * FROM executions {where} ORDER BY seq DESC LIMIT ? OFFSET ?",  # noqa: S608
-                [*values, size, (number - 1) * size],
-            )
-            return ExecutionPage(rows=tuple(map(_execution_of, rows)), total=total)
+            total = self._database.value("SELECT coalesce(max(seq), 0) FROM executions")
+            rows = self._database.execute(sql, [size, (number - 1) * size])
+        return Page[Execution](rows=tuple(map(_execution_of, rows)), total=total)
 
     def iterate(self) -> Iterator[Execution]:
         """The whole log from its beginning, 500 rows in memory at a time."""
@@ -44,11 +37,6 @@ class Executions:
         while rows := self._database.execute("SELECT * FROM executions WHERE seq > ? ORDER BY seq LIMIT 500", [seq]):
             yield from map(_execution_of, rows)
             seq = rows[-1]["seq"]
-
-    def of_run(self, run_id: str) -> tuple[Execution, ...]:
-        """The executions of one run, the first start first."""
-        rows = self._database.execute("SELECT * FROM executions WHERE run_id = ? ORDER BY start", [run_id])
-        return tuple(map(_execution_of, rows))
 
 
 def log_end(connection: sqlite3.Connection, run: Run, start: int) -> None:
@@ -98,16 +86,9 @@ def log_cut_short(
 
 
 def _write(connection: sqlite3.Connection, execution: Execution) -> None:
-    """Append a row to the log. Inside a transaction."""
-    row = execution.model_dump() | {"models": json.dumps(execution.models, ensure_ascii=False)}
-    connection.execute(
-        f"""INSERT INTO executions (seq, {", ".join(_COLUMNS)})
-            SELECT coalesce(max(seq), 0) + 1, {", ".join(f":{name}" for name in _COLUMNS)} FROM executions""",  # noqa: S608
-        row,
-    )
+    models = json.dumps(execution.models, ensure_ascii=False)
+    append(connection, "executions", execution.model_dump() | {"models": models})
 
 
 def _execution_of(row: sqlite3.Row) -> Execution:
-    """A row of the log."""
-    fields = {name: row[name] for name in _COLUMNS}
-    return Execution.model_validate(fields | {"models": json.loads(row["models"])})
+    return record_of(Execution, row, parsed=("models",))

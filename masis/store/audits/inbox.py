@@ -11,12 +11,13 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterable, Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any, Literal, NamedTuple
 
-from masis.schema.base import Record
+from masis.schema.base import Record, later
 from masis.schema.case import Case
-from masis.store.core.connections import Database
+from masis.store.core.connections import Part
+from masis.store.core.sql import insert, record_of
 
 Form = Literal["json", "ndjson", "cases"]
 """One JSON object, which is a case or holds cases; cases, one a line; or the same in our own format, whatever format
@@ -68,11 +69,8 @@ class Notice(NamedTuple):
     sources: tuple[str, ...]
 
 
-class Inbox:
+class Inbox(Part):
     """The inbox of a store."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def put(self, requests: Sequence[Received]) -> list[Acknowledged]:
         """Store requests, all in one transaction that waits for the disk; returns what each is, in order."""
@@ -83,24 +81,16 @@ class Inbox:
     def waiting(self, limit: int) -> list[tuple[int, Received]]:
         """Return the oldest requests that nobody has read, with their numbers."""
         rows = self._database.execute("SELECT * FROM inbox WHERE done_at IS NULL ORDER BY seq LIMIT ?", [limit])
-        return [
-            (row["seq"], Received(row["id"], row["source"], row["key"], row["digest"], row["form"], row["body"]))
-            for row in rows
-        ]
-
-    def count_waiting(self) -> int:
-        """Return how many requests nobody has read."""
-        return int(self._database.value("SELECT count(*) FROM inbox WHERE done_at IS NULL"))
+        return [(row["seq"], Received(*(row[name] for name in Received._fields))) for row in rows]
 
     def finish(self, results: Sequence[tuple[int, dict[str, Any]]]) -> None:
         """Note what became of requests; their bodies are removed, since the cases hold what counts."""
         with self._database.transaction(durable=False) as connection:
             at = self._database.now()
-            for seq, result in results:
-                connection.execute(
-                    "UPDATE inbox SET done_at = ?, result = ?, body = x'' WHERE seq = ?",
-                    [at, json.dumps(result, ensure_ascii=False), seq],
-                )
+            connection.executemany(
+                "UPDATE inbox SET done_at = ?, result = ?, body = x'' WHERE seq = ?",
+                [(at, json.dumps(result, ensure_ascii=False), seq) for seq, result in results],
+            )
 
     def arrived(self, cases: Iterable[Case], source: str) -> None:
         """Note that a source has sent these cases, those that are stored with this very content."""
@@ -118,12 +108,12 @@ class Inbox:
 
     def unaudited(self, after: int) -> tuple[int, str] | None:
         """Return the next case that came in and has no finished audit: the number of its arrival, and its id."""
-        rows = self._database.execute(
+        row = self._database.row(
             "SELECT arrivals.seq, id FROM arrivals JOIN cases ON cases.seq = case_seq "
             "WHERE arrivals.seq > ? AND state IN ('new', 'interrupted') ORDER BY arrivals.seq LIMIT 1",
             [after],
         )
-        return next(((row["seq"], row["id"]) for row in rows), None)
+        return (row["seq"], row["id"]) if row else None
 
     def spent(self, asked_by: str, since: str) -> float:
         """Return what the audits that somebody asked for have cost since a time, in US dollars, as far as known."""
@@ -149,15 +139,13 @@ class Inbox:
     def due(self, limit: int) -> list[Notice]:
         """Return the notices that may be delivered now, the oldest first."""
         rows = self._database.execute(
-            "SELECT notices.*, cases.id AS case_id, (SELECT json_group_array(source) FROM arrivals "
-            "WHERE arrivals.case_seq = cases.seq) AS sources FROM notices JOIN cases ON cases.seq = notices.case_seq "
-            "WHERE due_at <= ? ORDER BY notices.seq LIMIT ?",
+            """SELECT notices.seq, notices.id, event, at, tries, cases.id AS case_id,
+                   (SELECT json_group_array(source) FROM arrivals WHERE arrivals.case_seq = cases.seq) AS sources
+               FROM notices JOIN cases ON cases.seq = notices.case_seq
+               WHERE due_at <= ? ORDER BY notices.seq LIMIT ?""",
             [self._database.now(), limit],
         )
-        return [
-            Notice(**{**{name: row[name] for name in Notice._fields}, "sources": tuple(json.loads(row["sources"]))})
-            for row in rows
-        ]
+        return [Notice(**{**dict(row), "sources": tuple(json.loads(row["sources"]))}) for row in rows]
 
     def delivered(self, notice: Notice) -> None:
         """Remove a notice: it was delivered, or is given up."""
@@ -166,36 +154,20 @@ class Inbox:
 
     def postpone(self, notice: Notice, wait: timedelta) -> None:
         """Count a try that failed; the next is made after ``wait``."""
-        until = (datetime.fromisoformat(self._database.now()) + wait).isoformat(timespec="milliseconds")
+        until = later(self._database.now(), wait)
         with self._database.transaction(durable=False) as connection:
-            connection.execute(
-                "UPDATE notices SET tries = tries + 1, due_at = ? WHERE seq = ?",
-                [until.replace("+00:00", "Z"), notice.seq],
-            )
+            connection.execute("UPDATE notices SET tries = tries + 1, due_at = ? WHERE seq = ?", [until, notice.seq])
 
     def batch(self, batch_id: str, source: str) -> Batch | None:
         """Return a request of a source; None where it has sent none of that id."""
         row = self._database.row("SELECT * FROM inbox WHERE id = ? AND source = ?", [batch_id, source])
-        if row is None:
-            return None
-        return Batch(
-            id=row["id"],
-            source=row["source"],
-            received_at=row["received_at"],
-            done_at=row["done_at"],
-            result=json.loads(row["result"]) if row["result"] else None,
-        )
+        return record_of(Batch, row, parsed=("result",)) if row else None
 
 
 def _put(connection: sqlite3.Connection, request: Received, at: str) -> Acknowledged:
-    if request.key is not None:
-        first = connection.execute(
-            "SELECT id, digest FROM inbox WHERE source = ? AND key = ?", [request.source, request.key]
-        ).fetchone()
-        if first is not None:
-            return Acknowledged(first["id"], new=False, conflict=first["digest"] != request.digest)
-    connection.execute(
-        "INSERT INTO inbox (id, source, key, digest, form, body, received_at) VALUES (?, ?, ?, ?, ?, ?, ?)",
-        [request.id, request.source, request.key, request.digest, request.form, request.body, at],
-    )
+    # without a key nothing is equal to it
+    same = "SELECT id, digest FROM inbox WHERE source = ? AND key = ?"
+    if first := connection.execute(same, [request.source, request.key]).fetchone():
+        return Acknowledged(first["id"], new=False, conflict=first["digest"] != request.digest)
+    insert(connection, "inbox", request._asdict() | {"received_at": at})
     return Acknowledged(request.id, new=True)

@@ -12,15 +12,14 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
 
 from masis.audit import run_metrics
 from masis.audit.metrics import SUMMED, AddedUp, Distribution, Measure, Period, Rate, Rates, Sums, add_up, spread_of
-from masis.schema.base import Record
+from masis.schema.base import Page, Record
 from masis.schema.run import Run
 from masis.settings import ROLES, Role
-from masis.store.core.conditions import Condition, any_of, compared, joined
-from masis.store.core.connections import Database
+from masis.store.core.connections import Part
+from masis.store.core.sql import Condition, any_of, compared, insert, joined, record_of
 
 COLUMNS: dict[Measure, tuple[Literal["run", "iteration"], str]] = {
     "critic_ms": ("iteration", "critic_ms"),
@@ -96,13 +95,6 @@ class MeasuredRun(Record):
     value: float | None
 
 
-class MeasuredRuns(Record):
-    """One page of runs, and how many there are in all."""
-
-    rows: tuple[MeasuredRun, ...]
-    total: int = Field(ge=0)
-
-
 _OF_RUN = ("converged", "needs_review", "improvement_percentage", "quality", "revised_quality")
 _OF_USAGE = ("calls", "tries", "cached_tokens", "cost_usd")
 _OF_ITERATION = run_metrics.IterationMeasures._fields
@@ -126,11 +118,8 @@ _PACE_OF = 2_000
 """Audits that are looked at for those by the same models: older ones say little about the pace of now."""
 
 
-class Measures:
+class Measures(Part):
     """The figures of the runs of a store."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def newest(self) -> int:
         """A number that changes when figures come in."""
@@ -147,7 +136,7 @@ class Measures:
         """The models of a role, or the data sets, with how many runs each has, the most first."""
         assert column in (*ROLES, "dataset")
         sql = f"SELECT {column}, count(*) FROM run_measures WHERE {column} <> '' GROUP BY 1 ORDER BY 2 DESC, 1"  # noqa: S608
-        return dict(self._database.cached(sql, lambda connection: connection.execute(sql).fetchall()))
+        return dict(self._database.cached(sql))
 
     def pace(self, models: Mapping[str, str], runs: int = 50) -> tuple[float, int] | None:
         """Mean milliseconds of the newest audits by these models (by role), and of how many; None where there is none.
@@ -183,7 +172,7 @@ class Measures:
         )
         sql = f"""SELECT substr(finished_at, 1, 10), {wanted.role}, count(*) AS runs, {summed}
                   FROM run_measures WHERE {where} GROUP BY 1, 2"""  # noqa: S608 (names of ours)
-        rows = self._database.cached((sql, *values), lambda connection: connection.execute(sql, values).fetchall())
+        rows = self._database.cached(sql, values)
         names = [*rows[0].keys()][2:] if rows else ()  # the first two are the day and the model
         return add_up({(row[0], row[1]): Sums(dict(zip(names, row[2:], strict=True))) for row in rows}, period)
 
@@ -233,7 +222,7 @@ class Measures:
             found[measure] = np.sort(column[~np.isnan(column)])
         return found
 
-    def runs(self, wanted: MeasureFilter, pick: Pick, *, page: int = 1, size: int = 20) -> MeasuredRuns:
+    def runs(self, wanted: MeasureFilter, pick: Pick, *, page: int = 1, size: int = 20) -> Page[MeasuredRun]:
         """The runs behind a figure, newest first; one whose case is gone has no case and no question."""
         conditions, value = _picked(pick)
         where, values = joined([_where(wanted), *conditions])
@@ -247,7 +236,11 @@ class Measures:
                     ORDER BY found.finished_at DESC, found.seq DESC""",  # noqa: S608
                 [*values, size, (page - 1) * size],
             ).fetchall()
-        return MeasuredRuns(rows=tuple(_measured(row) for row in rows), total=total)
+        found = []
+        for row in rows:
+            models = {role: row[role] for role in ROLES if row[role] is not None}
+            found.append(record_of(MeasuredRun, row, models=models))
+        return Page[MeasuredRun](rows=tuple(found), total=total)
 
 
 def write(connection: sqlite3.Connection, run: Run) -> None:
@@ -272,14 +265,9 @@ def write(connection: sqlite3.Connection, run: Run) -> None:
         "claims": found.critique.claims,
     }
     connection.execute("DELETE FROM run_measures WHERE run_id = ?", [run.id])
-    seq = connection.execute(_insert("run_measures", row), list(row.values())).lastrowid
-    columns = ("measures_seq", *_OF_ITERATION)
-    connection.executemany(_insert("iteration_measures", columns), ([seq, *each] for each in found.iterations))
-
-
-def _insert(table: str, columns: Iterable[str]) -> str:
-    names = tuple(columns)
-    return f"INSERT INTO {table} ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})"  # noqa: S608
+    seq = insert(connection, "run_measures", row)
+    for each in found.iterations:
+        insert(connection, "iteration_measures", {"measures_seq": seq, **each._asdict()})
 
 
 def _where(wanted: MeasureFilter) -> tuple[str, list[Any]]:
@@ -309,10 +297,3 @@ def _picked(pick: Pick) -> tuple[list[Condition], str]:
             shown = column
         conditions.append((asked, bounds))
     return conditions, shown
-
-
-def _measured(row: sqlite3.Row) -> MeasuredRun:
-    names = set(MeasuredRun.model_fields) - {"models"}
-    return MeasuredRun(
-        **{name: row[name] for name in names}, models={role: row[role] for role in ROLES if row[role] is not None}
-    )

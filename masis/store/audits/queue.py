@@ -16,10 +16,11 @@ from collections.abc import Collection, Sequence
 from math import isclose
 from typing import Any, NamedTuple, get_args
 
+from masis.errors import UnknownRecord
 from masis.schema.review import Standing
-from masis.store.core.conditions import Condition, any_of, compared, joined
-from masis.store.core.connections import Database
-from masis.store.records import RISK_OF_FITTED, TIER_RANK, CaseFilter, CasePage, CaseSummary, Facets
+from masis.store.core.connections import Part
+from masis.store.core.sql import Condition, any_of, compared, joined, record_of
+from masis.store.records import RISK_OF_FITTED, CaseFilter, CasePage, CaseSummary, Facets, risk_of
 
 QUERY_SHOWN = 200
 """Characters of the question that a list shows."""
@@ -58,7 +59,7 @@ class _Order(NamedTuple):
         number = "seq" if forward else "seq DESC"
         return f"{key} {'DESC' if self.falls == forward else 'ASC'}, {number}"
 
-    def beyond(self, connection: sqlite3.Connection, seq: int, *, forward: bool) -> tuple[str, tuple[Any, ...]]:
+    def beyond(self, connection: sqlite3.Connection, seq: int, *, forward: bool) -> Condition:
         """Return the condition of all cases behind (or before) number ``seq``, which itself need not match."""
         own = connection.execute(f"SELECT {self.key} FROM cases WHERE seq = ?", [*self.values, seq]).fetchone()[0]  # noqa: S608 (every name is ours, what people give is bound; so below)
         sign, past = "<" if self.falls == forward else ">", ">" if forward else "<"
@@ -91,78 +92,125 @@ def _order(case_filter: CaseFilter) -> _Order:
     return _Order(_SHUFFLED, values=tuple(1 + int.from_bytes(part) % (_PRIME - 1) for part in (drawn[:8], drawn[8:16])))
 
 
-def search(database: Database, case_filter: CaseFilter) -> CasePage:
-    """One page of the cases that match, and how many match."""
-    with database.reading() as connection:
-        found, order = matching(connection, case_filter), _order(case_filter)
-        total = _counted(database, case_filter, found)
-        numbers = [
-            row[0]
-            for row in connection.execute(
-                f"SELECT seq FROM {found.source} WHERE {found.where} ORDER BY {order.by(found)} LIMIT ? OFFSET ?",  # noqa: S608
-                [*found.values, *order.values, case_filter.size, (case_filter.page - 1) * case_filter.size],
-            )
-        ]
-        place = {seq: index for index, seq in enumerate(numbers)}
-        rows = _rows(connection, "seq IN (SELECT value FROM json_each(?))", [json.dumps(numbers)], case_filter.viewer)
-    return CasePage(rows=tuple(_summary(row) for row in sorted(rows, key=lambda row: place[row["seq"]])), total=total)
+class Queue(Part):
+    """The cases of a store, found, ordered and counted."""
 
+    def search(self, case_filter: CaseFilter) -> CasePage:
+        """One page of the cases that match, and how many match."""
+        with self._database.reading() as connection:
+            found, order = matching(connection, case_filter), _order(case_filter)
+            total = self._counted(case_filter, found)
+            numbers = [
+                row[0]
+                for row in connection.execute(
+                    f"SELECT seq FROM {found.source} WHERE {found.where} ORDER BY {order.by(found)} LIMIT ? OFFSET ?",  # noqa: S608
+                    [*found.values, *order.values, case_filter.size, (case_filter.page - 1) * case_filter.size],
+                )
+            ]
+            among = ("seq IN (SELECT value FROM json_each(?))", [json.dumps(numbers)])
+            rows = {row["seq"]: row for row in _rows(connection, among, case_filter.viewer)}
+        return CasePage(rows=tuple(_summary(rows[seq]) for seq in numbers), total=total)
 
-def count(database: Database, case_filter: CaseFilter) -> int:
-    """How many cases match; page and order don't matter."""
-    with database.reading() as connection:
-        return _counted(database, case_filter, matching(connection, case_filter))
+    def count_matching(self, case_filter: CaseFilter) -> int:
+        """How many cases match; page and order don't matter."""
+        with self._database.reading() as connection:
+            return self._counted(case_filter, matching(connection, case_filter))
 
-
-def _counted(database: Database, case_filter: CaseFilter, found: Matching) -> int:
-    def counting(connection: sqlite3.Connection) -> int:
+    def _counted(self, case_filter: CaseFilter, found: Matching) -> int:
         source = "case_words" if found.words_only else found.source
         sql = f"SELECT count(*) FROM {source} WHERE {found.where}"  # noqa: S608
-        return int(connection.execute(sql, found.values).fetchone()[0])
+        if case_filter.open_to is not None:  # a lease ends without anybody writing
+            return int(self._database.value(sql, found.values))
+        return int(self._database.cached(sql, found.values)[0][0])
 
-    if case_filter.open_to is not None:  # a lease ends without anybody writing
-        with database.reading() as connection:
-            return counting(connection)
-    return database.cached(("cases matching", found), counting)
+    def summary(self, case_id: str, viewer: str | None = None) -> CaseSummary:
+        """One case as lists show it to a reviewer: state, figures, version. Raises UnknownRecord."""
+        with self._database.reading() as connection:
+            [row] = _rows(connection, ("seq = ?", [case_seq(connection, case_id)]), viewer)
+        return _summary(row)
+
+    def beside(
+        self, case_id: str, case_filter: CaseFilter, *, forward: bool, without: Collection[str] = ()
+    ) -> str | None:
+        """The case behind one (or before it) in the order of a filter that is none of ``without``; None at the ends.
+
+        The one need not match itself, since a decision often moves a case out of the queue it was opened from. Raises
+        UnknownRecord.
+        """
+        with self._database.reading() as connection:
+            beyond = _order(case_filter).beyond(connection, case_seq(connection, case_id), forward=forward)
+            return _first(connection, case_filter, without, forward=forward, beyond=beyond)
+
+    def following(self, case_id: str, case_filter: CaseFilter, *, without: Collection[str] = ()) -> str | None:
+        """The next case of a queue that is none of ``without``; after the last one, from the first on again.
+
+        Raises UnknownRecord.
+        """
+        with self._database.reading() as connection:
+            found = self.beside(case_id, case_filter, forward=True, without=without)
+            return found or _first(connection, case_filter, without)
+
+    def facets(self, viewer: str | None = None) -> Facets:
+        """Which values occur in the whole store, and how often; standings as they are for a reviewer."""
+        with self._database.reading() as connection:
+            words = {name: self._values(column) for name, column in _WORDS.items()}
+            own = connection.execute(
+                f"SELECT standing, count(*) FROM cases WHERE {_OWN_PENDING} GROUP BY standing",  # noqa: S608
+                [viewer],
+            )
+            for name, moved in own.fetchall():
+                words["standings"][name] -= moved
+                words["standings"]["waits"] = words["standings"].get("waits", 0) + moved
+            lists = {name: self._values_in_lists(name) for name in _LISTS}
+        return Facets(**words, **lists)
+
+    def states(self) -> dict[str, int]:
+        """How many cases are in each state."""
+        return self._values("state")
+
+    def _values(self, column: str) -> dict[str, int]:
+        """How many cases have which value in a column, counted once until something is written."""
+        # from one value in the index to the next: half the time of GROUP BY, and cases without a value are passed over
+        sql = f"""
+            WITH RECURSIVE each (value) AS (
+                SELECT min({column}) FROM cases
+                UNION ALL
+                SELECT (SELECT min({column}) FROM cases WHERE {column} > value) FROM each WHERE value IS NOT NULL
+            )
+            SELECT value, (SELECT count(*) FROM cases WHERE {column} = value) FROM each WHERE value IS NOT NULL
+        """  # noqa: S608
+        return dict(self._database.cached(sql))
+
+    def _values_in_lists(self, column: str) -> dict[str, int]:
+        found: Counter[str] = Counter()
+        for values, cases in self._values(column).items():
+            found.update(dict.fromkeys(json.loads(values), cases))
+        return dict(sorted(found.items()))
 
 
-def beside(
-    connection: sqlite3.Connection, case_filter: CaseFilter, seq: int, *, forward: bool, without: Collection[str] = ()
-) -> str | None:
-    """The case behind (or before) number ``seq`` in the order of a filter that is none of ``without``.
-
-    Number ``seq`` need not match itself, since a decision often moves a case out of the queue it was opened from.
-    """
-    order = _order(case_filter)
-    beyond, values = order.beyond(connection, seq, forward=forward)
-    return _first(connection, case_filter, order, without, forward=forward, beyond=beyond, values=values)
-
-
-def following(
-    connection: sqlite3.Connection, case_filter: CaseFilter, seq: int, without: Collection[str]
-) -> str | None:
-    """The case behind number ``seq`` that is none of ``without``; behind the last one, the first of all."""
-    found = beside(connection, case_filter, seq, forward=True, without=without)
-    return found or _first(connection, case_filter, _order(case_filter), without)
+def case_seq(connection: sqlite3.Connection, case_id: str) -> int:
+    """The number of a case within the database. Raises UnknownRecord."""
+    row = connection.execute("SELECT seq FROM cases WHERE id = ?", [case_id]).fetchone()
+    if row is None:
+        raise UnknownRecord(f"there is no case {case_id!r}. `masis import` brings cases in.")
+    return int(row[0])
 
 
 def _first(
     connection: sqlite3.Connection,
     case_filter: CaseFilter,
-    order: _Order,
     without: Collection[str],
     *,
     forward: bool = True,
-    beyond: str = "1",
-    values: Sequence[Any] = (),
+    beyond: Condition = ("1", ()),
 ) -> str | None:
-    found = matching(connection, case_filter)
+    found, order = matching(connection, case_filter), _order(case_filter)
     row = connection.execute(
-        f"SELECT cases.id FROM {found.source} WHERE {found.where} AND {beyond} "  # noqa: S608
+        f"SELECT cases.id FROM {found.source} WHERE {found.where} AND {beyond[0]} "  # noqa: S608
         # by number, which every index holds: for its id each case would be looked up
         "AND cases.seq NOT IN (SELECT seq FROM cases WHERE id IN (SELECT value FROM json_each(?))) "
         f"ORDER BY {order.by(found, forward=forward)} LIMIT 1",
-        [*found.values, *values, json.dumps(list(without)), *order.values],
+        [*found.values, *beyond[1], json.dumps(list(without)), *order.values],
     ).fetchone()
     return None if row is None else str(row[0])
 
@@ -267,21 +315,15 @@ def match(text: str, *, beginning: bool = False) -> str:
     return " AND ".join('"' + word.replace('"', '""') + '"' for word in words) + (" *" if open_ended else "")
 
 
-def summaries(
-    connection: sqlite3.Connection, where: str, values: Sequence[Any], viewer: str | None = None
-) -> list[CaseSummary]:
-    """The summaries of the cases that a condition of ours names, as they stand for a reviewer."""
-    return [_summary(row) for row in _rows(connection, where, values, viewer)]
-
-
-def _rows(connection: sqlite3.Connection, where: str, values: Sequence[Any], viewer: str | None) -> list[sqlite3.Row]:
+def _rows(connection: sqlite3.Connection, wanted: Condition, viewer: str | None) -> list[sqlite3.Row]:
+    """The rows of the cases that a condition names, as they stand for a reviewer."""
     return connection.execute(
         f"""
         SELECT cases.*, runs.id AS run_id, runs.likely, pending > 0 AND {_OWN_PENDING} AS waits FROM cases
         LEFT JOIN runs ON runs.seq = run_seq
-        WHERE cases.{where}
+        WHERE cases.{wanted[0]}
         """,  # noqa: S608
-        [viewer, *values],
+        [viewer, *wanted[1]],
     ).fetchall()
 
 
@@ -289,58 +331,17 @@ _LISTS = ("models", "flags", "reasons")
 _WORDS = {f"{word}s": word for word in ("standing", "state", "field", "dataset", "reviewer")}
 """How ``Facets`` names the columns of single words that are counted."""
 
-_PLAIN = [name for name in CaseSummary.model_fields if name not in ("query", "standing", "fault_probability", *_LISTS)]
-
 
 def _summary(row: sqlite3.Row) -> CaseSummary:
     query, likely = row["query_start"], row["likely"]
-    if likely is not None and not isclose(row["risk"], TIER_RANK[row["tier"]] + likely):  # a fitted score orders it
+    # a fitted score may order it
+    if likely is not None and not isclose(row["risk"], risk_of(row["tier"], row["severity"], likely)):
         likely = row["risk"] / RISK_OF_FITTED
-    return CaseSummary(
+    return record_of(
+        CaseSummary,
+        row,
+        parsed=_LISTS,
         query=query if len(query) <= QUERY_SHOWN else query[: QUERY_SHOWN - 1] + "…",
         standing="waits" if row["waits"] else row["standing"],
         fault_probability=likely if row["iterations"] else None,  # an audit that failed is no estimate, only in order
-        **{name: tuple(json.loads(row[name])) for name in _LISTS},
-        **{name: row[name] for name in _PLAIN},
     )
-
-
-def facets(database: Database, viewer: str | None = None) -> Facets:
-    """Which values occur in the whole store, and how often; standings as they are for a reviewer."""
-    with database.reading() as connection:
-        words = {name: _values(database, column) for name, column in _WORDS.items()}
-        own = connection.execute(
-            f"SELECT standing, count(*) FROM cases WHERE {_OWN_PENDING} GROUP BY standing",  # noqa: S608
-            [viewer],
-        )
-        for name, moved in own.fetchall():
-            words["standings"][name] -= moved
-            words["standings"]["waits"] = words["standings"].get("waits", 0) + moved
-        lists = {name: dict(sorted(_each(_values(database, name)).items())) for name in _LISTS}
-    return Facets(**words, **lists)
-
-
-def states(database: Database) -> dict[str, int]:
-    """How many cases are in each state."""
-    return _values(database, "state")
-
-
-def _values(database: Database, column: str) -> dict[str, int]:
-    """How many cases have which value in a column, counted once until something is written."""
-    # from one value in the index to the next: half the time of GROUP BY, and cases without a value are passed over
-    sql = f"""
-        WITH RECURSIVE each (value) AS (
-            SELECT min({column}) FROM cases
-            UNION ALL SELECT (SELECT min({column}) FROM cases WHERE {column} > value) FROM each WHERE value IS NOT NULL
-        )
-        SELECT value, (SELECT count(*) FROM cases WHERE {column} = value) FROM each WHERE value IS NOT NULL
-    """  # noqa: S608
-    return dict(database.cached(sql, lambda connection: connection.execute(sql).fetchall()))
-
-
-def _each(lists: dict[str, int]) -> Counter[str]:
-    found: Counter[str] = Counter()
-    for values, count_of_list in lists.items():
-        for value in json.loads(values):
-            found[value] += count_of_list
-    return found

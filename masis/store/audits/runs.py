@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Collection, Sequence
-from typing import Any, NamedTuple
+from functools import reduce
+from typing import Any
 
 from masis.audit.acceptance import coverable, disagreement, fault_probability
 from masis.errors import RecordDamaged, Removed, StoreError, UnknownRecord
 from masis.schema.audit import Draft
-from masis.schema.run import MUST_LOOK, Acceptance, Event, Iteration, ReviewReason, ReviewTier, Run, StepsDone
+from masis.schema.run import Acceptance, Event, Iteration, ReviewReason, ReviewTier, Run, StepsDone
 from masis.store.audits import executions, metrics
-from masis.store.audits.cases import case_seq
+from masis.store.audits.queue import case_seq
 from masis.store.core.chained_log import canonical_json, sha256
 from masis.store.core.process_owner import Owner
+from masis.store.core.sql import record_of
 from masis.store.jobs import (
     StoredJobs,
     assert_not_removed,
@@ -27,107 +29,61 @@ from masis.store.jobs import (
     unpack,
     update_job,
 )
-from masis.store.records import RISK_OF_FITTED, TIER_RANK, Assessed, RunProgress, RunState, RunSummary
+from masis.store.records import RISK_OF_FITTED, Assessed, RunProgress, RunState, RunSummary, risk_of
 from masis.store.reviews.states import refresh
-from masis.views.headline import headline
+from masis.views.headline import headline, worst_severity
 
 # The figures of a run that lists show, filter and sort by: pure, from the run alone.
 
 
-class RunFigures(NamedTuple):
-    """Columns of a finished run. ``risk``, ``disagreement`` and ``doubt`` sort the queue, higher first.
+def figures(run: Run) -> dict[str, Any]:
+    """Return the columns of a finished run: scores of the original answer and what is wrong with it.
 
-    ``risk`` is the estimated probability that the answer is faulty (0 to 1), plus 2 where a reason of tier
-    ``must_look`` asks for a review and 1 where only such of tier ``not_certified`` do; where a fitted score gave the
-    probability, it is three times that, since the tier is part of the score. Unscored counts as 1 in the other two.
-    ``likely`` is the built-in probability, ``coverable`` whether a guarantee may accept the run. ``headline``:
-    what is worst about the original answer in a line; a second one counts the rest by kind.
+    ``risk``, ``disagreement`` and ``doubt`` sort the queue, higher first. ``risk`` is ``risk_of`` the estimated
+    probability that the answer is faulty; where a fitted score gave the probability, it is three times that, since the
+    tier is part of the score. Unscored counts as 1 in the other two. ``likely`` is the built-in probability,
+    ``coverable`` whether a guarantee may accept the run. ``headline``: what is worst about the original answer in a
+    line, ``severity`` how severe; a second line counts the rest by kind.
     """
-
-    quality: float | None
-    revised_quality: float | None
-    confidence: float | None
-    overall: float | None
-    invalid: int | None
-    uncited: int | None
-    iterations: int
-    improvement: float | None
-    termination: str
-    needs_review: bool
-    spot_check: bool
-    flags: tuple[str, ...]
-    reasons: tuple[str, ...]
-    disagreement: float
-    doubt: float
-    tier: ReviewTier | None
-    risk: float
-    rule: str
-    auditor: str
-    likely: float
-    coverable: bool
-    headline: str
-
-
-def tier_of(reasons: Collection[str]) -> ReviewTier | None:
-    """Return the more pressing tier of these codes; None without one."""
-    if not reasons:
-        return None
-    return "must_look" if MUST_LOOK.intersection(reasons) else "not_certified"
-
-
-def figures(run: Run) -> RunFigures:
-    """Return the scores of the original answer and what is wrong with it; of the best revision its quality."""
     first = run.original
     confidence = first.critique.confidence if first else None
-    reasons = tuple(dict.fromkeys(reason.code for reason in run.review_reasons))
-    tier = tier_of(reasons)
+    tiers = {reason.tier for reason in run.review_reasons}
+    tier: ReviewTier | None = "must_look" if "must_look" in tiers else next(iter(tiers), None)
     likely = fault_probability(first) if first else 1.0
     fitted = run.acceptance.fault_probability
-    worst = headline(run)
-    return RunFigures(
-        quality=run.quality,
-        revised_quality=run.revised_quality,
-        confidence=confidence,
-        overall=first.evaluation.overall_score if first and first.evaluation else None,
-        invalid=len(first.citation_audit.invalid_citations) if first else None,
-        uncited=len(first.citation_audit.uncited_claims) if first else None,
-        iterations=len(run.iterations),
-        improvement=run.improvement_percentage,
-        termination=run.termination_reason,
-        needs_review=run.needs_review,
-        spot_check=run.spot_check,
-        flags=flags(run),
-        reasons=reasons,
-        disagreement=disagreement(first) if first else 1.0,
-        doubt=1.0 if confidence is None else 1.0 - confidence,
-        tier=tier,
-        risk=TIER_RANK[tier] + likely if fitted is None else RISK_OF_FITTED * fitted,
-        rule=run.acceptance.rule,
-        auditor=run.auditor,
-        likely=likely,
-        coverable=coverable(run),
-        headline="\n".join(filter(None, (worst.text, worst.others))),
-    )
-
-
-def flags(run: Run) -> tuple[str, ...]:
-    """Return what is wrong with the original answer, in fixed words, and how the run went."""
-    found: list[str] = []
-    if run.iterations:
-        found += faults(run.iterations[0])
-    return (*found, *run_flags(run))
+    worst, severity = headline(run), worst_severity(first) if first else None
+    return {
+        "quality": run.quality,
+        "revised_quality": run.revised_quality,
+        "confidence": confidence,
+        "overall": first.evaluation.overall_score if first and first.evaluation else None,
+        "invalid": len(first.citation_audit.invalid_citations) if first else None,
+        "uncited": len(first.citation_audit.uncited_claims) if first else None,
+        "iterations": len(run.iterations),
+        "improvement": run.improvement_percentage,
+        "termination": run.termination_reason,
+        "needs_review": run.needs_review,
+        "spot_check": run.spot_check,
+        "flags": (*(faults(first) if first else ()), *run_flags(run)),
+        "reasons": tuple(dict.fromkeys(reason.code for reason in run.review_reasons)),
+        "disagreement": disagreement(first) if first else 1.0,
+        "doubt": 1.0 if confidence is None else 1.0 - confidence,
+        "tier": tier,
+        "risk": risk_of(tier, severity, likely) if fitted is None else RISK_OF_FITTED * fitted,
+        "rule": run.acceptance.rule,
+        "auditor": run.auditor,
+        "likely": likely,
+        "coverable": coverable(run),
+        "headline": "\n".join(filter(None, (worst.text, worst.others))),
+        "severity": severity,
+    }
 
 
 def run_flags(run: Run) -> tuple[str, ...]:
     """Return how a run went, in fixed words."""
-    found: list[str] = []
-    if run.draft is not None:
-        found.append("drafted")
-    if run.spot_check:
-        found.append("spot_check")
-    if run.termination_reason in ("error", "cancelled"):
-        found.append(run.termination_reason)
-    return tuple(found)
+    ended = [run.termination_reason] if run.termination_reason in ("error", "cancelled") else []
+    signs = (("drafted", run.draft is not None), ("spot_check", run.spot_check))
+    return (*(name for name, present in signs if present), *ended)
 
 
 def faults(iteration: Iteration) -> list[str]:
@@ -159,12 +115,13 @@ def write_result(connection: sqlite3.Connection, seq: int, run: Run, kept: Colle
     drop_parts(connection, seq, "step")
     for iteration in run.iterations:
         if iteration.iteration_number not in kept:
-            save_iteration(connection, seq, iteration)
-    columns = figures(run)._asdict()
+            save_part(connection, seq, "iteration", iteration.iteration_number, pack(iteration.model_dump_json()))
+    columns = figures(run)
+    columns |= {name: json.dumps(columns[name]) for name in ("flags", "reasons")}
     update_job(
         connection,
         seq,
-        **columns | {name: json.dumps(columns[name]) for name in ("flags", "reasons")},
+        **columns,
         state="finished",
         ended_at=run.finished_at,
         why="",
@@ -174,36 +131,14 @@ def write_result(connection: sqlite3.Connection, seq: int, run: Run, kept: Colle
     metrics.write(connection, run)
 
 
-def save_iteration(connection: sqlite3.Connection, run_seq: int, iteration: Iteration) -> None:
-    """Write an iteration, in place of the one with its number."""
-    save_part(connection, run_seq, "iteration", iteration.iteration_number, pack(iteration.model_dump_json()))
-
-
-def read_iterations(connection: sqlite3.Connection, run_seq: int) -> tuple[Iteration, ...]:
-    """Return the iterations of a run, in order."""
-    return read_parts(connection, "run", run_seq, "iteration", Iteration)
-
-
-def read_steps(connection: sqlite3.Connection, run_seq: int) -> StepsDone | None:
-    """Return what the iteration under way has finished, put together from what each step left."""
-    whole: StepsDone | None = None
-    for part in read_parts(connection, "run", run_seq, "step", StepsDone):
-        whole = part if whole is None else whole.with_more(part)
-    return whole
-
-
 def read_run(connection: sqlite3.Connection, row: sqlite3.Row) -> Run:
     """Return the complete result of a finished run."""
     with readable(connection, "run", row["seq"]):
         run = Run.model_validate_json(unpack(row["payload"]))
-        iterations = read_iterations(connection, row["seq"])
+        iterations = read_parts(connection, "run", row["seq"], "iteration", Iteration)
         if len(iterations) != row["iterations"]:
             raise ValueError(f"it had {row['iterations']} iterations and has {len(iterations)}")
     return run.model_copy(update={"iterations": iterations})
-
-
-_JSON = ("models", "settings", "flags", "reasons")
-_SUMMARY = [name for name in RunSummary.model_fields if name not in ("case_id", *_JSON)]
 
 
 def summaries(connection: sqlite3.Connection, where: str, values: Sequence[Any]) -> tuple[RunSummary, ...]:
@@ -214,16 +149,11 @@ def summaries(connection: sqlite3.Connection, where: str, values: Sequence[Any])
             WHERE {where} ORDER BY runs.seq DESC""",  # noqa: S608 (conditions of ours, values bound)
         values,
     )
-    return tuple(_summary(connection, row) for row in rows)
-
-
-def _summary(connection: sqlite3.Connection, row: sqlite3.Row) -> RunSummary:
-    with readable(connection, "run", row["seq"]):
-        return RunSummary(
-            case_id=row["case_id"],
-            **{name: json.loads(row[name]) for name in _JSON},
-            **{name: row[name] for name in _SUMMARY},
-        )
+    found = []
+    for row in rows:
+        with readable(connection, "run", row["seq"]):
+            found.append(record_of(RunSummary, row, parsed=("models", "settings", "flags", "reasons")))
+    return tuple(found)
 
 
 _TO_ASSESS = """FROM cases JOIN runs ON runs.seq = cases.run_seq
@@ -248,7 +178,7 @@ class Runs(StoredJobs[Event, RunProgress]):
     def on_interrupted(self, connection: sqlite3.Connection, job: sqlite3.Row, at: str) -> None:
         """Write the log of executions."""
         try:
-            done = read_iterations(connection, job["seq"])
+            done = read_parts(connection, "run", job["seq"], "iteration", Iteration)
         except RecordDamaged:  # a database must open although one of its runs is damaged
             done = ()
         executions.log_cut_short(connection, job, _case_id_of(connection, job), done, at)
@@ -294,9 +224,9 @@ class Runs(StoredJobs[Event, RunProgress]):
     def save_iteration(self, run_id: str, iteration: Iteration) -> None:
         """Store an iteration as it is now; the same number again replaces it while the run is under way."""
         with self._database.transaction(durable=False) as connection:
-            run = self.unfinished(connection, run_id)
-            save_iteration(connection, run["seq"], iteration)
-            self.seen(connection, run["seq"])
+            seq, packed = self.unfinished(connection, run_id)["seq"], pack(iteration.model_dump_json())
+            save_part(connection, seq, "iteration", iteration.iteration_number, packed)
+            self.seen(connection, seq)
 
     def finish(self, run: Run, kept: Collection[int] = ()) -> None:
         """Store the result of a run, started here or computed elsewhere; the case's state follows at once.
@@ -323,8 +253,7 @@ class Runs(StoredJobs[Event, RunProgress]):
 
     def count_to_assess(self, rule: str | None) -> int:
         """Return how many cases ``to_assess`` gives in all."""
-        row = self._database.row(f"SELECT count(*) {_TO_ASSESS}", [rule])
-        return int(row[0]) if row else 0
+        return int(self._database.value(f"SELECT count(*) {_TO_ASSESS}", [rule]))
 
     def to_assess(self, rule: str | None, *, after: int, limit: int) -> tuple[Assessed, ...]:
         """Cases from number ``after`` on, in order, that stand by a run judged by another rule (any rule for None)."""
@@ -349,17 +278,9 @@ class Runs(StoredJobs[Event, RunProgress]):
             assert_not_removed(connection, row)
             made = {"acceptance": acceptance, "review_reasons": tuple(reasons)}
             now = figures(read_run(connection, row).model_copy(update=made))
-            update_job(
-                connection,
-                row["seq"],
-                reasons=json.dumps(now.reasons),
-                tier=now.tier,
-                risk=now.risk,
-                coverable=now.coverable,
-                headline=now.headline,
-                needs_review=bool(reasons),
-                rule=now.rule,
-            )
+            derived = {name: now[name] for name in ("tier", "risk", "coverable", "headline", "rule")}
+            derived |= {"reasons": json.dumps(now["reasons"]), "needs_review": bool(reasons)}
+            update_job(connection, row["seq"], **derived)
             self.on_change(connection, row)
 
     def get(self, run_id: str) -> Run:
@@ -372,20 +293,16 @@ class Runs(StoredJobs[Event, RunProgress]):
         with self._database.reading() as connection:
             row = self.row(connection, run_id)
             assert_not_removed(connection, row)
-            return RunProgress(
+            steps = read_parts(connection, "run", row["seq"], "step", StepsDone)
+            return record_of(
+                RunProgress,
+                row,
+                parsed=("models", "settings", "draft"),
                 run_id=run_id,
                 case_id=_case_id_of(connection, row),
-                case_digest=row["case_digest"],
-                state=row["state"],
-                models=json.loads(row["models"]),
-                settings=json.loads(row["settings"]),
-                started_at=row["started_at"],
-                draft=Draft.model_validate_json(row["draft"]) if row["draft"] else None,
-                iterations=read_iterations(connection, row["seq"]),
-                steps=read_steps(connection, row["seq"]),
+                iterations=read_parts(connection, "run", row["seq"], "iteration", Iteration),
+                steps=reduce(StepsDone.with_more, steps) if steps else None,
                 last_event=last_part(connection, row["seq"], "event"),
-                cancel_requested=bool(row["cancel_requested"]),
-                why=row["why"],
             )
 
     def for_case(self, case_id: str) -> tuple[RunSummary, ...]:

@@ -20,7 +20,6 @@ from masis.store.core import guards, migrations
 from masis.store.core.connections import Database, assert_readable, connect, explained_errors
 from masis.store.core.health import check
 from masis.store.core.migrations import MIGRATIONS, Migration
-from masis.store.records import StoreCheck
 from masis.store.reviews import subjects
 from masis.store.screening import subjects as screening_subjects
 
@@ -44,20 +43,10 @@ class BackupCheck(Record):
 
 
 def back_up(database: Database, target: Path) -> BackupCheck:
-    """Copy a database that may be in use, verify the copy, and give it its name.
+    """Copy a database that may be in use, as it is when the copying begins, verify the copy, and give it its name.
 
-    Args:
-        database: What is copied, as it is when the copying begins.
-        target: The file to make.
-
-    Returns:
-        What the backup holds; it has no problems.
-
-    Raises:
-        InputError: The target exists, or its folder can't be written.
-        StoreError: The copy does not verify, since the database is not in order: nothing is left of it. The other
-            errors of ``explained_errors``, ``DatabaseFull`` among them.
-
+    Raises InputError where the target exists, StoreError where its folder can't be written or the copy does not verify,
+    since the database is not in order (nothing is left of it), and the other errors of ``explained_errors``.
     """
     if target.exists():
         raise InputError(f"{target}: is there already", cure="Name another file, or a folder.")
@@ -87,7 +76,17 @@ def verify(path: Path, known: Sequence[Migration] = MIGRATIONS) -> BackupCheck:
         with _migrated(path, known) as file, contextlib.closing(Database(file, size=1)) as database:
             found = check(database)
             with database.reading() as connection:
-                problems = [*found.problems, *_deep_problems(connection), *_log_problems(connection, found)]
+                deep = [row[0] for row in connection.execute("PRAGMA integrity_check(10)") if row[0] != "ok"]
+                gone = guards.missing(connection)
+                problems = [
+                    *found.problems,
+                    *(f"the file is damaged: {text}" for text in deep),
+                    *found.log.broken,
+                    *found.screening_log.broken,
+                    *subjects.check(connection).broken,
+                    *screening_subjects.check(connection).broken,
+                    *([f"logs have lost their guards: {', '.join(gone)}"] if gone else []),
+                ]
         return BackupCheck(
             path=str(path),
             bytes=path.stat().st_size,
@@ -104,20 +103,10 @@ def verify(path: Path, known: Sequence[Migration] = MIGRATIONS) -> BackupCheck:
 def restore(backup: Path, database: Path, *, replace: bool = False, stamp: str = "") -> tuple[BackupCheck, Path | None]:
     """Verify a backup and put it where the database belongs; the database that was there is kept beside it.
 
-    Args:
-        backup: A file that ``back_up`` made.
-        database: The file to make.
-        replace: Whether a database that is there may be replaced.
-        stamp: What tells the replaced file from others, such as the time.
-
-    Returns:
-        What the backup holds, and where the replaced database lies now; None where there was none.
-
-    Raises:
-        InputError: There is no such backup, or a database is there and ``replace`` is not said.
-        NotADatabase, StoreError: The backup does not verify; nothing was changed.
-        DatabaseBusy: The database that is there is in use.
-
+    Returns what the backup holds, and where the replaced database lies now, which ``stamp`` tells from others; None
+    where there was none. Raises InputError where there is no such backup, or a database is there and ``replace`` is not
+    said; NotADatabase and StoreError where the backup does not verify and DatabaseBusy where the database that is there
+    is in use: then nothing was changed.
     """
     if not backup.is_file():
         raise InputError(f"{backup}: there is no such file", cure="Name a file that `masis db backup` made.")
@@ -210,22 +199,6 @@ def _migrated(path: Path, known: Sequence[Migration]) -> Iterator[Path]:
         yield copy
 
 
-def _deep_problems(connection: sqlite3.Connection) -> list[str]:
-    rows = connection.execute("PRAGMA integrity_check(10)").fetchall()
-    return [f"the file is damaged: {row[0]}" for row in rows if row[0] != "ok"]
-
-
-def _log_problems(connection: sqlite3.Connection, found: StoreCheck) -> list[str]:
-    gone = guards.missing(connection)
-    return [
-        *found.log.broken,
-        *found.screening_log.broken,
-        *subjects.check(connection).broken,
-        *screening_subjects.check(connection).broken,
-        *([f"logs have lost their guards: {', '.join(gone)}"] if gone else []),
-    ]
-
-
 def _set_aside(database: Path, stamp: str) -> Path:
     """Move a database that nobody uses out of the way, as a single file where it can be read."""
     aside = database.with_name(f"{database.name}.replaced{f'-{stamp}' if stamp else ''}")
@@ -236,18 +209,17 @@ def _set_aside(database: Path, stamp: str) -> Path:
             connection.execute("PRAGMA busy_timeout = 2000")
             # leaving the write-ahead log behind needs the file for itself: it fails while anybody has it open
             connection.execute("PRAGMA journal_mode = DELETE").fetchone()
+        with contextlib.suppress(OSError):  # a file system without second names: it is moved
+            # the database keeps its own name until the backup takes it, whenever this process may be killed
+            os.link(database, aside)
+            return aside
     except sqlite3.DatabaseError as error:
         if error.sqlite_errorname.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
             raise DatabaseBusy(
                 f"{database}: is in use, nothing was restored. End `masis serve` and whatever else has it open first."
             ) from error
         # else it is damaged, which may be why a backup is restored
-    _move_all(database, aside)
-    return aside
-
-
-def _move_all(database: Path, aside: Path) -> None:
     for suffix in ("", *BESIDE):
-        file = database.with_name(database.name + suffix)
-        if file.exists():
-            os.replace(file, aside.with_name(aside.name + suffix))
+        with contextlib.suppress(FileNotFoundError):
+            os.replace(database.with_name(database.name + suffix), aside.with_name(aside.name + suffix))
+    return aside

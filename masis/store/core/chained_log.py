@@ -13,16 +13,18 @@ import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, TypeVar
 
 from pydantic import ValidationError
 
 from masis.errors import InputError, StoreError, UnknownRecord
-from masis.schema.review import Decision, LogCheck, LogEntry, SubjectCheck
+from masis.schema.base import Page
+from masis.schema.review import ChainedEntry, Decision, LogCheck, LogEntry, SubjectCheck
 from masis.schema.screening import ScreeningDecision, ScreeningEntry
 from masis.store.core import guards, signatures
-from masis.store.core.connections import Connection, Database
-from masis.store.records import DecisionFilter, LogHead, ScreeningLogFilter
+from masis.store.core.connections import Connection, Part
+from masis.store.core.sql import Condition, insert, joined
+from masis.store.records import LogFilter, LogHead
 from masis.store.retention.shrinking import settle
 
 NOTHING_BEFORE = "0" * 64
@@ -31,24 +33,8 @@ NOTHING_BEFORE = "0" * 64
 _ID_LENGTH = 24
 _AT_ONCE = 100
 
-LogFilter = DecisionFilter | ScreeningLogFilter
 D = TypeVar("D", Decision, ScreeningDecision)
 E = TypeVar("E", LogEntry, ScreeningEntry)
-
-
-class Place(NamedTuple):
-    """Where an entry stands in its chain; the fields are columns of the log."""
-
-    seq: int
-    id: str
-    at: str
-    payload_digest: str
-    previous: str
-    digest: str
-
-
-PLACE = Place._fields
-"""The fields of an entry that make the chain."""
 
 
 def canonical_json(value: Any) -> str:
@@ -61,11 +47,13 @@ def sha256(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def place_after(head: LogHead, at: str, payload_digest: str) -> Place:
+def place_after(head: LogHead, at: str, payload_digest: str) -> ChainedEntry:
     """Return where an entry stands that is appended at this time."""
-    seq = head.length + 1
-    digest = _entry_digest(seq, at, payload_digest, head.digest)
-    return Place(seq, digest[:_ID_LENGTH], at, payload_digest, head.digest, digest)
+    seq, previous = head.length + 1, head.digest
+    digest = _entry_digest(seq, at, payload_digest, previous)
+    return ChainedEntry(
+        seq=seq, id=digest[:_ID_LENGTH], at=at, payload_digest=payload_digest, previous=previous, digest=digest
+    )
 
 
 def _entry_digest(seq: int, at: str, payload_digest: str, previous: str) -> str:
@@ -139,43 +127,28 @@ class ChainedLog(Generic[D, E]):
                 "`masis verify-log` names what else was."
             ) from error
         # the decision is checked, and the columns have their types from the table: checking all again takes as long
-        fields: dict[str, Any] = {"decision": decision, **{name: row[name] for name in PLACE}}
+        fields: dict[str, Any] = {"decision": decision, **{name: row[name] for name in ChainedEntry.model_fields}}
         return self.entry.model_construct(**fields)
-
-    def iterate(self, database: Database) -> Iterator[E]:
-        """Yield the whole log from its beginning, a hundred entries in memory at a time."""
-        seq = 0
-        while rows := database.execute(f"{self.select} WHERE log.seq > ? ORDER BY log.seq LIMIT {_AT_ONCE}", [seq]):
-            yield from map(self.read, rows)
-            seq = rows[-1]["seq"]
 
     def page(
         self,
         connection: sqlite3.Connection,
-        matching: str,
-        values: list[Any],
+        joins: str,
+        conditions: list[Condition],
         wanted: LogFilter,
         upto: int | None = None,
-    ) -> tuple[tuple[E, ...], int]:
-        """Return one page of the entries that match, and how many do; ``matching`` begins with FROM, in SQL of ours.
+    ) -> Page[E]:
+        """Return one page of the entries that match, counted up to ``upto`` unless the log's end says how many.
 
-        With ``upto`` they are counted up to one more than that.
+        ``joins`` are those that the conditions need.
         """
-        limit = -1 if upto is None else upto + 1
-        total = connection.execute(
-            f"SELECT count(*) FROM (SELECT 1 {matching} LIMIT ?)",  # noqa: S608
-            [*values, limit],
-        ).fetchone()[0]
-        return self.rows_of_page(connection, matching, values, wanted), total
-
-    def rows_of_page(
-        self,
-        connection: sqlite3.Connection,
-        matching: str,
-        values: list[Any],
-        wanted: LogFilter,
-    ) -> tuple[E, ...]:
-        """Return one page of the entries that match, uncounted."""
+        values: list[Any]
+        where, values = joined(conditions)
+        matching = f"FROM {self.table} AS log {joins} WHERE {where}"
+        total = self.head(connection).length
+        if conditions:
+            count = f"SELECT count(*) FROM (SELECT 1 {matching} LIMIT ?)"  # noqa: S608
+            total = connection.execute(count, [*values, -1 if upto is None else upto + 1]).fetchone()[0]
         # the numbers of the page come from an index, and only its rows are joined and read
         first = "DESC" if wanted.newest_first else "ASC"
         numbers = f"SELECT log.seq {matching} ORDER BY log.seq {first} LIMIT ? OFFSET ?"
@@ -183,7 +156,8 @@ class ChainedLog(Generic[D, E]):
             f"{self.select} WHERE log.seq IN ({numbers}) ORDER BY log.seq {first}",
             [*values, wanted.size, (wanted.page - 1) * wanted.size],
         )
-        return tuple(map(self.read, rows))
+        more = bool(conditions) and upto is not None and total > upto
+        return Page(rows=tuple(map(self.read, rows)), total=total - more, more=more)
 
     def with_token(self, connection: sqlite3.Connection, decision: D, same: tuple[str, ...]) -> E | None:
         """Return the entry that a submit with this token made before; None where there is none.
@@ -222,18 +196,15 @@ class ChainedLog(Generic[D, E]):
         payload = self.payload_of(decision)
         place = place_after(self.head(connection), at, sha256(payload))
         facts = self.facts(decision)
-        row = {**place._asdict(), **{name: facts[name] for name in self.columns}, **links}
-        connection.execute(
-            f"INSERT INTO {self.table} ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})",  # noqa: S608
-            list(row.values()),
-        )
+        row = {**place.model_dump(), **{name: facts[name] for name in self.columns}, **links}
+        insert(connection, self.table, row)
         connection.execute(
             f"INSERT INTO {self.payloads} VALUES (?, ?, ?)",  # noqa: S608
             [place.seq, decision.reviewer, payload],
         )
         if isinstance(connection, Connection) and connection.log_key is not None:
             signatures.sign(connection, connection.log_key, self.table, place.seq, place.digest)
-        return self.entry(decision=decision, **place._asdict())
+        return self.entry(decision=decision, **place.model_dump())
 
     def redact(self, connection: sqlite3.Connection, row: sqlite3.Row, *, by: str, reason: str, at: str) -> E:
         """Append the redaction of an entry, and remove what was written in it.
@@ -317,13 +288,10 @@ class ChainedLog(Generic[D, E]):
             yield f"the log has something else about it than its redaction (entry {redaction['seq']}) kept"
 
 
-class StoredLog(Generic[D, E]):
+class StoredLog(Part, Generic[D, E]):
     """One log of a store: what both logs give to read, and how an entry is redacted."""
 
     log: ChainedLog[D, E]
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def redact(self, entry_id: str, *, by: str, reason: str, at: str | None = None) -> E:
         """Remove what was written in an entry: its place in the chain stays. This is an entry too; returns it.
@@ -345,7 +313,10 @@ class StoredLog(Generic[D, E]):
 
     def iterate(self) -> Iterator[E]:
         """Yield the whole log from its beginning, a hundred entries in memory at a time."""
-        return self.log.iterate(self._database)
+        seq, next_rows = 0, f"{self.log.select} WHERE log.seq > ? ORDER BY log.seq LIMIT {_AT_ONCE}"
+        while rows := self._database.execute(next_rows, [seq]):
+            yield from map(self.log.read, rows)
+            seq = rows[-1]["seq"]
 
     def head(self) -> LogHead:
         """Return length and last digest."""
@@ -363,12 +334,8 @@ def check_subjects(
 ) -> SubjectCheck:
     """Compare the entries of a log with what they are about, as it is stored.
 
-    Args:
-        rows: ``seq``, ``id`` and ``payload`` of each entry that is about something, and whatever ``compare`` needs.
-        decision: What an entry of the log holds.
-        noun: What an entry is called.
-        compare: Returns the problems of one entry, or the reason for which it can't be compared, which is none.
-
+    ``rows`` hold ``seq``, ``id`` and ``payload`` of each, and whatever ``compare`` needs, which returns the problems of
+    one entry, or the reason for which it can't be compared, which is none. ``noun`` is what an entry is called.
     """
     broken: list[str] = []
     reasons: Counter[str] = Counter()

@@ -12,14 +12,13 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
-import queue
 import sqlite3
 import threading
 import time
 import weakref
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple
 
 from masis import version
 from masis.errors import (
@@ -45,9 +44,8 @@ POOL_SIZE = 8
 """Connections a process holds to one file at most: more readers than that at once gain nothing on one disk."""
 
 MOST_CACHED = 200
-"""Values that a connection remembers until something is written, such as counts of cases by filter."""
+"""Statements whose rows a connection remembers until something is written, such as counts of cases by filter."""
 
-Computed = TypeVar("Computed")
 Unguarded = Literal["refuse", "open", "rearm"]
 Values = Sequence[Any] | Mapping[str, Any]
 
@@ -55,29 +53,16 @@ Values = Sequence[Any] | Mapping[str, Any]
 class Connection(sqlite3.Connection):
     """A connection, lent to one thread at a time, with what the pool and the transaction in it have to know."""
 
-    file: tuple[int, int] | None = None
-    """Device and inode of the file it has open."""
+    file: tuple[int, int] | None = None  # device and inode of the file it has open
+    log_key: bytes | None = None  # the key that signs entries of the logs; None where nobody gave one
+    era = 0  # how often its pool had been closed when it was opened
+    durable = False  # whether a commit waits for the disk (synchronous = FULL)
+    writes = False  # whether the transaction holds the write lock
+    lost = False  # whether SQLite has undone the transaction by itself
+    once_committed: list[Callable[[], object]]  # what is called once the transaction is committed
 
-    log_key: bytes | None = None
-    """The key that signs entries of the logs; None where nobody gave one."""
-
-    era = 0
-    """How often its pool had been closed when it was opened."""
-
-    computed: tuple[tuple[int, int], dict[Hashable, Any]] = ((-1, -1), {})
-    """What ``Database.cached`` computed, and the change number of the database then."""
-
-    durable = False
-    """Whether a commit waits for the disk (``synchronous = FULL``)."""
-
-    writes = False
-    """Whether the transaction holds the write lock."""
-
-    lost = False
-    """Whether SQLite has undone the transaction by itself."""
-
-    once_committed: list[Callable[[], object]]
-    """What is called once the transaction is committed."""
+    # what Database.cached read, and the change number of the database then
+    computed: tuple[tuple[int, int], dict[tuple[Any, ...], list[Any]]] = ((-1, -1), {})
 
 
 class _Pool:
@@ -91,28 +76,25 @@ class _Pool:
     def forget(self) -> None:
         """Start without connections and close none: closing one in a forked child would drop the parent's locks."""
         self.opened: set[Connection] = set()
-        self._idle: queue.LifoQueue[Connection | None] = queue.LifoQueue()  # None: one may be opened in its place
-        for _ in range(self.size):
-            self._idle.put(None)
+        self._idle: list[Connection] = []
+        self._free = threading.Semaphore(self.size)
 
     def take(self) -> Connection:
         """Borrow a connection, waiting for one where all are lent. Raises DatabaseBusy, and sqlite3's errors."""
-        try:
-            connection = self._idle.get(timeout=BUSY_TIMEOUT_S)
-        except queue.Empty:
+        if not self._free.acquire(timeout=BUSY_TIMEOUT_S):
             raise DatabaseBusy(
                 f"{self.path}: all {self.size} connections have been in use for {BUSY_TIMEOUT_S:.0f} s. Try again."
-            ) from None
-        if connection is not None and connection.file == _file(self.path):
-            return connection
+            )
         try:
-            if connection is not None:  # the file was moved or replaced: what it shows is of the old one
-                self._discard(connection)
+            file, era = _file(self.path), self.era
+            with contextlib.suppress(IndexError):
+                if (idle := self._idle.pop()).file == file:
+                    return idle
+                self._discard(idle)  # the file was moved or replaced: what they show is of the old one
                 self._discard_idle()
-            era = self.era
             connection = connect(self.path, create=False)
         except BaseException:
-            self._idle.put(None)
+            self._free.release()
             raise
         connection.log_key, connection.era = self.log_key, era
         self.opened.add(connection)
@@ -121,7 +103,8 @@ class _Pool:
     def give_back(self, connection: Connection) -> None:
         """Take a connection back; it is closed where the pool was closed meanwhile."""
         if connection in self.opened:  # else this process was forked while it was lent
-            self._idle.put(connection)
+            self._idle.append(connection)
+            self._free.release()
             if connection.era != self.era:
                 self._discard_idle()
 
@@ -131,15 +114,9 @@ class _Pool:
         self._discard_idle()
 
     def _discard_idle(self) -> None:
-        places = 0
-        with contextlib.suppress(queue.Empty):
+        with contextlib.suppress(IndexError):
             while True:
-                connection = self._idle.get_nowait()
-                places += 1
-                if connection is not None:
-                    self._discard(connection)
-        for _ in range(places):
-            self._idle.put(None)
+                self._discard(self._idle.pop())
 
     def _discard(self, connection: Connection) -> None:
         self.opened.discard(connection)
@@ -158,13 +135,13 @@ def _after_fork() -> None:
         pool.forget()
 
 
-def _at_exit() -> None:
+os.register_at_fork(after_in_child=_after_fork)
+
+
+@atexit.register
+def _close_all() -> None:
     for pool in list(_POOLS):
         pool.close()
-
-
-os.register_at_fork(after_in_child=_after_fork)
-atexit.register(_at_exit)
 
 
 class Database:
@@ -209,12 +186,8 @@ class Database:
 
         Inside another transaction it is a savepoint: if it fails, and the caller goes on, only its own part is undone.
         ``durable``: what is committed survives a power cut (``synchronous = FULL``), as every writer of a log needs;
-        without it a power cut may undo the last transactions, never a part of one.
-
-        Raises:
-            DatabaseBusy, DatabaseFull and the other errors that ``explained_errors`` lists.
-            RuntimeError: inside ``reading()``, whose state may be old by now, or durable inside one that is not.
-
+        without it a power cut may undo the last transactions, never a part of one. Raises RuntimeError inside
+        ``reading()``, whose state may be old by now, and where it is durable inside one that is not.
         """
         connection = self._held
         if connection is None:
@@ -237,23 +210,22 @@ class Database:
         with self._begun(writes=False) as connection:
             yield connection
 
-    def cached(self, name: Hashable, compute: Callable[[Connection], Computed]) -> Computed:
-        """Return what ``compute`` gives, from memory unless the database was written to since, by anybody.
+    def cached(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
+        """Return the rows of a statement, from memory unless the database was written to since, by anybody.
 
         SQLite numbers the commits of others (``data_version``), and a connection counts the rows it changed itself. A
-        transaction that writes computes anew: what it has not committed yet is for nobody else.
+        transaction that writes asks anew: what it has not committed yet is for nobody else.
         """
         with self.reading() as connection:
             if connection.writes:
-                return compute(connection)
+                return connection.execute(sql, values).fetchall()
             change = (connection.execute("PRAGMA data_version").fetchone()[0], connection.total_changes)
             if connection.computed[0] != change or len(connection.computed[1]) >= MOST_CACHED:
                 connection.computed = (change, {})
-            values = connection.computed[1]
-            if name not in values:
-                values[name] = compute(connection)
-            found: Computed = values[name]
-            return found
+            known, asked = connection.computed[1], (sql, *values)
+            if asked not in known:
+                known[asked] = connection.execute(sql, values).fetchall()
+            return known[asked]
 
     def once_committed(self, action: Callable[[], object]) -> None:
         """Call something when the transaction of this thread is committed, at once where there is none."""
@@ -301,6 +273,13 @@ class Database:
                 self._local.connection = None
         for action in actions:
             action()
+
+
+class Part:
+    """A part of a store: what it reads and writes of one subject."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
 
 
 @contextlib.contextmanager
@@ -372,23 +351,19 @@ def open_database(
     version made it), UnguardedLog, StoreError (the place can't be used).
     """
     _check_place(path)
-    connection: sqlite3.Connection | None = None
     try:
-        connection = connect(path)
-        assert_readable(connection, path, known)
-        _use_write_ahead_log(connection)
-        migrations.migrate(connection, known)
-        if unguarded == "rearm":
-            with connection:
-                connection.execute("BEGIN IMMEDIATE")
-                guards.arm(connection)
-        if unguarded != "open":
-            guards.assert_armed(connection)
+        with contextlib.closing(connect(path)) as connection:
+            assert_readable(connection, path, known)
+            _use_write_ahead_log(connection)
+            migrations.migrate(connection, known)
+            if unguarded == "rearm":
+                with connection:
+                    connection.execute("BEGIN IMMEDIATE")
+                    guards.arm(connection)
+            if unguarded != "open":
+                guards.assert_armed(connection)
     except sqlite3.DatabaseError as error:
         raise _not_opened(path, error) from error
-    finally:
-        if connection is not None:
-            connection.close()
     return Database(path, now, log_key=log_key)
 
 
@@ -398,6 +373,9 @@ class _Trouble(NamedTuple):
     raises: type[StoreError]
     what: str
     cure: str
+
+    def error(self, path: Path, error: sqlite3.Error) -> StoreError:
+        return self.raises(f"{path}: {self.what} ({error}). {self.cure}")
 
 
 RESTORE = (
@@ -456,21 +434,14 @@ def _trouble(error: sqlite3.Error) -> _Trouble | None:
 def explained_errors(path: Path) -> Iterator[None]:
     """Raise what SQLite says about a file as an error that names the cure; let errors of a statement pass.
 
-    Raises:
-        DatabaseBusy: another program holds the lock for too long.
-        DatabaseDamaged: the file is damaged, or no database any more.
-        DatabaseFull: the disk has no room left.
-        DatabaseReadOnly: file or folder can't be written.
-        DatabaseMissing: the file was moved, removed or replaced.
-        DiskFailed: the disk could not be read or written.
-
+    These are DatabaseBusy, DatabaseDamaged, DatabaseFull, DatabaseReadOnly, DatabaseMissing and DiskFailed.
     """
     try:
         yield
     except sqlite3.Error as error:
         if (trouble := _trouble(error)) is None:
             raise
-        raise trouble.raises(f"{path}: {trouble.what} ({error}). {trouble.cure}") from error
+        raise trouble.error(path, error) from error
 
 
 def _not_opened(path: Path, error: sqlite3.DatabaseError) -> StoreError:
@@ -478,11 +449,11 @@ def _not_opened(path: Path, error: sqlite3.DatabaseError) -> StoreError:
     if trouble is _DAMAGED:
         return NotADatabase(f"{path}: is not a database of the workbench, or a damaged one ({error}). {_ELSEWHERE}")
     if trouble is _BUSY:
-        return DatabaseBusy(
-            f"{path}: is held by another program, which may be bringing it up to date ({error}). Try again later."
+        trouble = _Trouble(
+            DatabaseBusy, "is held by another program, which may be bringing it up to date", "Try again later."
         )
     if trouble is not None and trouble is not _GONE:
-        return trouble.raises(f"{path}: {trouble.what} ({error}). {trouble.cure}")
+        return trouble.error(path, error)
     return StoreError(f"{path}: can't be opened ({error}). Check that the folder can be written to.")
 
 
@@ -515,11 +486,8 @@ def _check_place(path: Path) -> None:
 def assert_readable(connection: sqlite3.Connection, path: Path, known: Sequence[Migration] = MIGRATIONS) -> None:
     """Check that a file is empty or a database of the workbench that this version can read; changes nothing.
 
-    Raises:
-        NotADatabase: another program made it.
-        OtherSchema: a development version made it, with another ``schema.sql``.
-        NewerDatabase: a later version has changed its schema.
-
+    Raises NotADatabase (another program made it), OtherSchema (a development version made it, with another
+    ``schema.sql``) and NewerDatabase (a later version has changed its schema).
     """
     application = connection.execute("PRAGMA application_id").fetchone()[0]
     if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import zlib
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from masis.store.core import connections, guards, migrations
@@ -50,12 +51,6 @@ _COUNTED = {
 def check(database: Database) -> StoreCheck:
     """Read the whole file once and say what is wrong with it; changes nothing."""
     with database.reading() as connection:
-        problems = [
-            *_file_problems(connection),
-            *_state_problems(connection),
-            *_keeping_problems(connection),
-            *corpus_search.problems(connection),
-        ]
         version = connection.execute("SELECT value FROM store_info WHERE key = 'app_version'").fetchone()
         return StoreCheck(
             path=str(database.path),
@@ -66,7 +61,7 @@ def check(database: Database) -> StoreCheck:
             counts={name: _count(connection, rows) for name, rows in _COUNTED.items()},
             log=Decisions(database).verify(),
             screening_log=ScreeningLog(database).verify(),
-            problems=tuple(problems),
+            problems=tuple(_problems(connection)),
         )
 
 
@@ -74,31 +69,24 @@ def _count(connection: sqlite3.Connection, table: str) -> int:
     return int(connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0])  # noqa: S608 (names of ours)
 
 
-def _file_problems(connection: sqlite3.Connection) -> list[str]:
-    damaged = [row[0] for row in connection.execute("PRAGMA quick_check(10)") if row[0] != "ok"]
-    dangling = connection.execute("PRAGMA foreign_key_check").fetchmany(10)
-    return [
-        *(f"the file is damaged: {text}" for text in damaged),
-        *(f"row {row[1]} of {row[0]} refers to a row of {row[2]} that is gone" for row in dangling),
-    ]
-
-
-def _keeping_problems(connection: sqlite3.Connection) -> list[str]:
-    """Logs that could be altered, runs that were never logged, and content that a purge says it removed."""
-    unlogged = _count(
-        connection,
-        "jobs NOT INDEXED WHERE kind = 'run' AND state != 'running' "
-        "AND (id, starts) NOT IN (SELECT run_id, start FROM executions)",
-    )
-    left = _count(connection, "job_parts JOIN jobs ON jobs.seq = job_seq WHERE removed_by IS NOT NULL")
-    gone = [name for log in ("executions", "purges", "purged") for name in guards.missing(connection, log)]
-    damaged = [f"run {name!r}" for name in _damaged(connection)]
-    return [
-        *([f"{', '.join(damaged[:10])} can't be read ({len(damaged)} in all)"] if damaged else []),
-        *([f"{unlogged} runs are not in the log of executions"] if unlogged else []),
-        *([f"{left} parts are left of runs and screenings that retention removed"] if left else []),
-        *([f"logs have lost their guards: {', '.join(gone)}"] if gone else []),
-    ]
+def _problems(connection: sqlite3.Connection) -> Iterator[str]:
+    """What is wrong with the file, the states kept, the logs, corpora, and content that a purge says it removed."""
+    damaged = (row[0] for row in connection.execute("PRAGMA quick_check(10)"))
+    yield from (f"the file is damaged: {text}" for text in damaged if text != "ok")
+    for table, row, parent, _ in connection.execute("PRAGMA foreign_key_check").fetchmany(10):
+        yield f"row {row} of {table} refers to a row of {parent} that is gone"
+    yield from states.problems(connection)
+    if unread := [f"run {name!r}" for name in _damaged(connection)]:
+        yield f"{', '.join(unread[:10])} can't be read ({len(unread)} in all)"
+    ended_unlogged = """jobs NOT INDEXED WHERE kind = 'run' AND state != 'running'
+        AND (id, starts) NOT IN (SELECT run_id, start FROM executions)"""
+    if unlogged := _count(connection, ended_unlogged):
+        yield f"{unlogged} runs are not in the log of executions"
+    if left := _count(connection, "job_parts JOIN jobs ON jobs.seq = job_seq WHERE removed_by IS NOT NULL"):
+        yield f"{left} parts are left of runs and screenings that retention removed"
+    if gone := [name for log in ("executions", "purges", "purged") for name in guards.missing(connection, log)]:
+        yield f"logs have lost their guards: {', '.join(gone)}"
+    yield from corpus_search.problems(connection)
 
 
 def _damaged(connection: sqlite3.Connection) -> list[str]:
@@ -114,14 +102,3 @@ def _damaged(connection: sqlite3.Connection) -> list[str]:
         except (zlib.error, TypeError):
             found[name] = None
     return list(found)
-
-
-def _state_problems(connection: sqlite3.Connection) -> list[str]:
-    """Cases whose stored state is not the one their runs and entries give."""
-    wrong = states.mismatches(connection)
-    return [
-        *(
-            f"case {case_id!r} is marked {kept}, its runs and decisions say {derived}"
-            for case_id, kept, derived in wrong
-        ),
-    ]

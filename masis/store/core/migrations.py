@@ -114,16 +114,3 @@ def _statements(script: str) -> Iterator[str]:
         if sqlite3.complete_statement(statement):
             yield statement.strip()
             statement = ""
-
-
-__all__ = [
-    "APPLICATION_ID",
-    "MIGRATIONS",
-    "SET_NAME",
-    "Migration",
-    "applied",
-    "made_with_this_schema",
-    "migrate",
-    "names",
-    "schema_digest",
-]

@@ -7,7 +7,6 @@ machine can't be asked: its runs count as lost once they have given no sign of l
 from __future__ import annotations
 
 import functools
-import json
 import os
 import socket
 import subprocess
@@ -25,15 +24,6 @@ class Owner(NamedTuple):
     pid: int
     started: str
 
-    def to_text(self) -> str:
-        """As stored in the database."""
-        return json.dumps(self._asdict(), sort_keys=True)
-
-    @classmethod
-    def from_text(cls, text: str) -> Owner:
-        """As read back from the database."""
-        return cls(**json.loads(text))
-
 
 def this_process() -> Owner:
     """The process that is asking."""
@@ -50,29 +40,23 @@ def is_alive(owner: Owner) -> bool | None:
     if owner.host != socket.gethostname():
         return None
     started = process_start(owner.pid)
-    return None if started is None and not _can_ask() else started == owner.started
+    return None if started is None and os.name != "posix" else started == owner.started
 
 
 def process_start(pid: int) -> str | None:
     """When a process of this machine started; None if there is none with that id (a zombie is none)."""
-    stat = Path(f"/proc/{pid}/stat")
     if Path("/proc/self/stat").exists():
         try:
             # the name of the command stands in brackets and may hold anything
-            fields = stat.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+            stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
         except OSError:
             return None
+        fields = stat.rpartition(")")[2].split()
         return None if fields[0] in "ZX" else f"{_boot()} {fields[19]}"
-    if os.name == "posix":
-        listed = subprocess.run(  # noqa: S603
-            ["/bin/ps", "-o", "lstart=", "-p", str(pid)], capture_output=True, text=True, check=False
-        )
-        return listed.stdout.strip() or None
-    return None
-
-
-def _can_ask() -> bool:
-    return os.name == "posix"
+    if os.name != "posix":
+        return None
+    ps = ["/bin/ps", "-o", "lstart=", "-p", str(pid)]
+    return subprocess.run(ps, capture_output=True, text=True, check=False).stdout.strip() or None  # noqa: S603
 
 
 @functools.cache

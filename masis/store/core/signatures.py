@@ -13,6 +13,7 @@ import hashlib
 import hmac
 import sqlite3
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import NamedTuple
 
 from masis.schema.review import SignatureCheck
@@ -90,14 +91,10 @@ def _name(log: str) -> str:
 
 def _unsigned(log: str, numbers: Sequence[int]) -> Iterator[str]:
     """Name the entries that nobody signed, those that follow each other as one."""
-    start = previous = None
-    for seq in [*numbers, None]:
-        if previous is not None and seq != previous + 1:
-            entries = f"entry {previous}" if start == previous else f"entries {start} to {previous}"
-            yield (
-                f"{entries} of the {_name(log)}: not signed, so made without the key. If the workbench made them "
-                "before it had the key, `masis verify-log --key FILE --sign` signs them"
-            )
-            start = None
-        start = seq if start is None else start
-        previous = seq
+    for _, following in groupby(enumerate(numbers), key=lambda placed: placed[1] - placed[0]):
+        run = [seq for _, seq in following]
+        entries = f"entry {run[0]}" if len(run) == 1 else f"entries {run[0]} to {run[-1]}"
+        yield (
+            f"{entries} of the {_name(log)}: not signed, so made without the key. If the workbench made them "
+            "before it had the key, `masis verify-log --key FILE --sign` signs them"
+        )

@@ -9,6 +9,7 @@ came from, are left alone: redact entries of the screening log by their own ids.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sqlite3
 
@@ -20,7 +21,7 @@ from masis.schema.review import Decision, LogEntry
 from masis.schema.screening import ScreeningEntry
 from masis.store.audits.cases import index_words, unindex_words
 from masis.store.audits.replies import remove_replies
-from masis.store.core.connections import Database
+from masis.store.core.connections import Part
 from masis.store.retention.removal import begin_purge, empty_runs
 from masis.store.retention.shrinking import settle
 from masis.store.reviews.decisions import LOG, Decisions
@@ -33,8 +34,6 @@ REDACTED = "[redacted]"
 _MERGED_PAGES = 500
 """Pages of the index merged in one transaction: some 20 ms, between which others write."""
 
-_NAMED_IN_METADATA = ("field", "dataset")
-
 
 class CaseRedaction(Record):
     """What redacting a case removed; ``entry`` records it in the decision log."""
@@ -45,39 +44,26 @@ class CaseRedaction(Record):
     drafts: int
 
 
-class Redactions:
+class Redactions(Part):
     """Redaction in a store."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    def redact_case(self, case_id: str, *, by: str, reason: str, at: str | None = None) -> CaseRedaction:
+    def redact_case(self, case_id: str, *, by: str, reason: str) -> CaseRedaction:
         """Remove every text of a case, for good; its id, verdicts and figures stay, and the log records it.
 
-        Args:
-            case_id: the case.
-            by: who asked for it, as named in the log.
-            reason: why; kept in the log, so it must not repeat what is to go.
-            at: when (ISO 8601, UTC); now unless given.
-
-        Returns:
-            How much went, with the entry of the decision log (kind ``redaction``) that records it.
-
-        Raises:
-            InputError: ``by`` or ``reason`` is empty.
-            UnknownRecord: there is no such case.
-            StoreError: it is redacted already, or being audited just now.
-
+        ``by`` and ``reason`` stay in the log, so the reason must not repeat what is to go. Raises InputError where one
+        of them is empty, UnknownRecord, and StoreError where the case is redacted already or being audited just now.
         """
         _check(by, reason)
         with self._database.transaction() as connection:
-            at = at or self._database.now()
+            at = self._database.now()
             row = _unredacted(connection, case_id)
             case = Case.model_validate_json(row["payload"])
             redacted = _redact_entries(connection, row["seq"], by=by, reason=reason, at=at)
-            runs = [run[0] for run in connection.execute(_RUNS_LEFT, [row["seq"]])]
+            left = "SELECT seq FROM runs WHERE case_seq = ? AND removed_by IS NULL"
+            runs = [run[0] for run in connection.execute(left, [row["seq"]])]
             if runs:
-                purge = begin_purge(connection, _rule(at), by, "redaction", at)
+                rule = RetentionRule(cutoff=at, days=0, decided=True)
+                purge = begin_purge(connection, rule, by, "redaction", at)
                 empty_runs(connection, purge, runs)
             remove_replies(connection, row["seq"])  # also those of runs that retention had removed before
             subjects = [f"case:{case_id}", f"evidence:{case_id}"]
@@ -96,7 +82,7 @@ class Redactions:
                 {"case_seq": row["seq"]},
             )
             unindex_words(connection, row["seq"], case)
-            replace_content(connection, row["seq"], _remainder(case), entry.seq)
+            _replace_content(connection, row["seq"], case, entry.seq)
             refresh(connection, row["seq"])
         self._database.once_committed(self._overwrite)
         return CaseRedaction(entry=entry, entries=redacted, runs=len(runs), drafts=drafts)
@@ -104,25 +90,13 @@ class Redactions:
     def redact_entry(self, entry_id: str, *, by: str, reason: str) -> LogEntry | ScreeningEntry:
         """Remove what was written in an entry of either log; its verdict and its place in the chain stay.
 
-        Args:
-            entry_id: id of an entry of the decision log or of the screening log.
-            by: who asked for it, as named in the log.
-            reason: why; kept in the log, so it must not repeat what is to go.
-
-        Returns:
-            The entry (kind ``redaction``) that records it.
-
-        Raises:
-            InputError: ``by`` or ``reason`` is empty.
-            UnknownRecord: neither log has such an entry.
-            StoreError: it is redacted already, or is a redaction itself.
-
+        Returns the entry (kind ``redaction``) that records it. Raises InputError where ``by`` or ``reason`` is empty,
+        UnknownRecord, and StoreError where the entry is redacted already or is a redaction itself.
         """
         _check(by, reason)
-        if self._database.execute("SELECT 1 FROM decision_log WHERE id = ?", [entry_id]):
-            return Decisions(self._database).redact(entry_id, by=by, reason=reason)
-        if self._database.execute("SELECT 1 FROM screening_log WHERE id = ?", [entry_id]):
-            return ScreeningLog(self._database).redact(entry_id, by=by, reason=reason)
+        for log in (Decisions(self._database), ScreeningLog(self._database)):
+            with contextlib.suppress(UnknownRecord):
+                return log.redact(entry_id, by=by, reason=reason)
         raise UnknownRecord(f"there is no entry {entry_id!r} in the decision log or the screening log.")
 
     def _overwrite(self) -> None:
@@ -136,9 +110,6 @@ class Redactions:
                     break
             pages = _MERGED_PAGES
         settle(self._database)
-
-
-_RUNS_LEFT = "SELECT seq FROM runs WHERE case_seq = ? AND removed_by IS NULL ORDER BY seq"
 
 
 def _check(by: str, reason: str) -> None:
@@ -176,28 +147,20 @@ def _redact_entries(connection: sqlite3.Connection, case_seq: int, *, by: str, r
     return len(rows)
 
 
-def _rule(at: str) -> RetentionRule:
-    return RetentionRule(cutoff=at, days=0, decided=True)
-
-
-def _remainder(case: Case) -> Case:
-    """What is left of a redacted case: a case, so that whatever shows cases can show it."""
-    kept = {name: case.metadata[name] for name in _NAMED_IN_METADATA if name in case.metadata}
-    return Case.model_validate(
+def _replace_content(connection: sqlite3.Connection, case_seq: int, case: Case, redaction: int) -> None:
+    """Leave of a case what is a case, so that whatever shows cases can show it; entry ``redaction`` records why."""
+    remainder = Case.model_validate(
         {
             "id": case.id,
             "query": REDACTED,
             "evidence": [{"id": "redacted", "text": ""}],
-            "metadata": {**kept, "redacted": True},
+            "metadata": {name: case.metadata[name] for name in ("field", "dataset") if name in case.metadata}
+            | {"redacted": True},
         }
     )
-
-
-def replace_content(connection: sqlite3.Connection, case_seq: int, remainder: Case, redaction: int) -> None:
-    """Put what is left of a case in place of what it was; the entry number ``redaction`` records why."""
     payload = json.dumps(remainder.to_json_dict(), ensure_ascii=False)
     connection.execute("UPDATE case_payloads SET payload = ? WHERE case_seq = ?", [payload, case_seq])
     connection.execute(
-        "UPDATE cases SET query_start = ?, redaction_seq = ? WHERE seq = ?", [remainder.query, redaction, case_seq]
+        "UPDATE cases SET query_start = ?, redaction_seq = ? WHERE seq = ?", [REDACTED, redaction, case_seq]
     )
     index_words(connection, case_seq, remainder)

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from masis.schema.retention import Shrunk
-from masis.store.core.connections import Database, connect
+from masis.store.core.connections import Database, connect, explained_errors
 
 WORTHWHILE = 0.02
 """The share of the file that must have become free before it is rewritten."""
@@ -43,7 +43,8 @@ def shrink(database: Database, stopped: Callable[[], bool] | None = None, *, fre
         return Shrunk(before=before, after=before, why_not=lacking)
     try:
         with contextlib.closing(connect(path)) as connection:
-            _vacuum(connection, stopped)
+            connection.set_progress_handler(stopped, _ASKED_EVERY)
+            connection.execute("VACUUM")
     except sqlite3.OperationalError as error:
         return Shrunk(before=before, after=path.stat().st_size, why_not=_in_words(error))
     why = "" if settle(database) else "another program still reads its old state; it shrinks when that ends"
@@ -55,16 +56,10 @@ def settle(database: Database) -> bool:
 
     False where another program still reads an old state, which then lingers until that ends.
     """
-    with contextlib.closing(connect(database.path)) as connection:
+    with explained_errors(database.path), contextlib.closing(connect(database.path)) as connection:
         connection.execute(f"PRAGMA busy_timeout = {SETTLED_WITHIN_MS}")
         busy, *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
     return not busy
-
-
-def _vacuum(connection: sqlite3.Connection, stopped: Callable[[], bool] | None) -> None:
-    if stopped is not None:
-        connection.set_progress_handler(stopped, _ASKED_EVERY)
-    connection.execute("VACUUM")
 
 
 def _lacking_room(path: Path, needed: int) -> str:

@@ -16,12 +16,12 @@ from typing import Any, NamedTuple
 
 from masis.errors import StoreError, UnknownRecord
 from masis.store.core.chained_log import canonical_json
-from masis.store.core.connections import Database
-from masis.store.records import DatasetVersion, LogHead, LostFromDataset
+from masis.store.core.connections import Part
+from masis.store.core.sql import insert, record_of
+from masis.store.records import DatasetVersion, LostFromDataset
 from masis.store.reviews.decisions import LOG
 from masis.store.reviews.outcomes import AT_ONCE, CaseOutcome, Pin, outcomes_of
 
-_COLUMNS = ("name", "at", "by", "description", "form", "encoding", "log_length", "log_digest", "app")
 _JSON = ("selection", "manifest")
 
 
@@ -55,24 +55,16 @@ class Difference(NamedTuple):
     relabelled: bool
 
 
-class Datasets:
+class Datasets(Part):
     """The dataset versions of a store."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def add(self, version: DatasetVersion, members: Iterable[Member]) -> None:
         """Keep a version with its cases. Raises StoreError where its name is taken."""
-        values = [getattr(version, name) for name in _COLUMNS]
-        values += [json.dumps(getattr(version, name), ensure_ascii=False) for name in _JSON]
+        as_json = {name: json.dumps(getattr(version, name), ensure_ascii=False) for name in _JSON}
         with self._database.transaction() as connection:
             if connection.execute("SELECT 1 FROM dataset_versions WHERE name = ?", [version.name]).fetchone():
                 raise StoreError(f"there is a dataset version {version.name!r} already: choose another name.")
-            seq = connection.execute(
-                f"""INSERT INTO dataset_versions ({", ".join((*_COLUMNS, *_JSON))})
-                    VALUES ({", ".join("?" * len(values))})""",  # noqa: S608 (names of our own columns)
-                values,
-            ).lastrowid
+            seq = insert(connection, "dataset_versions", version.model_dump() | as_json)
             connection.executemany(
                 "INSERT INTO dataset_members VALUES (?, ?, ?, ?, ?)",
                 ([seq, *each[:3], json.dumps(each.pins, separators=(",", ":"))] for each in members),
@@ -93,11 +85,6 @@ class Datasets:
         """One version. Raises UnknownRecord."""
         with self._database.reading() as connection:
             return _version(_row(connection, name))
-
-    def log_head(self) -> LogHead:
-        """Where the decision log ends now."""
-        with self._database.reading() as connection:
-            return LOG.head(connection)
 
     def lost(self, name: str) -> LostFromDataset:
         """How many cases of a version can't be read any more as they were. Raises UnknownRecord."""
@@ -181,5 +168,4 @@ def _row(connection: sqlite3.Connection, name: str) -> sqlite3.Row:
 
 
 def _version(row: sqlite3.Row) -> DatasetVersion:
-    values: dict[str, Any] = {name: row[name] for name in _COLUMNS}
-    return DatasetVersion(**values, **{name: json.loads(row[name]) for name in _JSON})
+    return record_of(DatasetVersion, row, parsed=_JSON)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import sqlite3
-from typing import Any
 
 from masis.errors import StaleVersion, StoreError, UnknownRecord
 from masis.schema.review import Decision, LogCheck, LogEntry, SubjectCheck
 from masis.schema.team import QueuePolicy
-from masis.store.audits.cases import case_seq
+from masis.store.audits.queue import case_seq
 from masis.store.core.chained_log import ChainedLog, StoredLog
-from masis.store.core.conditions import any_of, compared, joined
+from masis.store.core.sql import Condition, any_of, compared
 from masis.store.jobs import assert_not_removed
 from masis.store.records import DecisionFilter, DecisionPage
 from masis.store.reviews import subjects
@@ -59,13 +58,16 @@ class Decisions(StoredLog[Decision, LogEntry]):
             if first := LOG.with_token(connection, decision, ("case_id", "kind")):
                 return first
             case = case_seq(connection, decision.case_id)
-            if seen_version is not None:
-                _check_version(connection, decision.case_id, seen_version)
+            row = connection.execute("SELECT * FROM cases WHERE seq = ?", [case]).fetchone()
+            if seen_version not in (None, row["version"]):
+                raise StaleVersion(
+                    f"case {decision.case_id!r} has changed since you opened it. Look at it again before deciding."
+                )
             _assert_not_superseded(connection, decision, case)
             run = _run_seq(connection, decision, case)
             at = at or self._database.now()
-            decision = _under_policy(connection, decision, case, at)
-            undoes = _undone_seq(connection, decision, case)
+            decision = _under_policy(connection, decision, row, at)
+            undoes = _undone_seq(connection, decision, row)
             if decision.kind == "redaction":
                 raise StoreError("a redaction is made by redact(), which removes the payload too.")
             about = subjects.digests(connection, case, run, decision.iteration)
@@ -118,16 +120,11 @@ class Decisions(StoredLog[Decision, LogEntry]):
             several = _several_decide(connection)
             if wanted.machine_shown == "first" and not several:
                 wanted = wanted.model_copy(update={"blind_to": None})  # nothing is hidden from anybody
-            where, values = _where(wanted)
-            matching = f"FROM decision_log AS log {_joins(wanted)} WHERE {where}"
-            if where == "1":
-                rows, total = LOG.rows_of_page(connection, matching, values, wanted), LOG.head(connection).length
-            else:
-                rows, total = LOG.page(connection, matching, values, wanted, upto)
+            page = LOG.page(connection, _joins(wanted), _conditions(wanted), wanted, upto)
         if wanted.blind_to is not None and several:
-            rows = tuple(entry.model_copy(update=_UNPLACED) for entry in rows)
-        more = upto is not None and where != "1" and total > upto
-        return DecisionPage(rows=rows, total=min(total, upto) if more and upto is not None else total, more=more)
+            unplaced = tuple(entry.model_copy(update=_UNPLACED) for entry in page.rows)
+            return page.model_copy(update={"rows": unplaced})
+        return page
 
     def reviewers(self, viewer: str = "") -> dict[str, int]:
         """Everyone who has an entry in the log, with how many; the acceptance policy is one of them.
@@ -138,9 +135,7 @@ class Decisions(StoredLog[Decision, LogEntry]):
             SELECT log.seq FROM cases JOIN decision_log AS log ON log.case_seq = cases.seq
             WHERE pending > 0 AND log.kind IN ('decision', 'undo', 'comment')))
             GROUP BY reviewer ORDER BY reviewer"""
-        return dict(
-            self._database.cached((sql, viewer), lambda connection: connection.execute(sql, [viewer]).fetchall())
-        )
+        return dict(self._database.cached(sql, [viewer]))
 
     def simulated(self) -> int:
         """How many entries the demo simulated: none in a database of people."""
@@ -169,35 +164,28 @@ _UNPLACED = {"seq": 0, "previous": "", "digest": ""}
 """Where an entry stands says whether others were made before it, which a blind reviewer may not know."""
 
 
-def _under_policy(connection: sqlite3.Connection, decision: Decision, case: int, at: str) -> Decision:
+def _under_policy(connection: sqlite3.Connection, decision: Decision, case: sqlite3.Row, at: str) -> Decision:
     """Give a person's decision the policy that its case is decided under, and undo the one they made before.
 
     The first decision of a case settles its policy. Raises StoreError where no further decision is wanted.
     """
     if decision.kind != "decision" or decision.source != "HUMAN":
         return decision
-    row = connection.execute(
-        "SELECT id, policy, pending, decision_seq, state FROM cases WHERE seq = ?", [case]
-    ).fetchone()
-    made = {
-        each["who"]: each["entry_seq"]
-        for each in connection.execute(
-            "SELECT who, entry_seq FROM case_work WHERE case_seq = ? AND kind = 'decided'", [case]
-        )
-    }
-    policy = policy_of(row["policy"]) if made else in_force(connection, QueuePolicy).for_case(row["id"])
+    decided = "SELECT who, entry_seq FROM case_work WHERE case_seq = ? AND kind = 'decided'"
+    made = dict(connection.execute(decided, [case["seq"]]).fetchall())
+    policy = policy_of(case["policy"]) if made else in_force(connection, QueuePolicy).for_case(case["id"])
     if policy is not None and made:
-        if not row["pending"]:
+        if not case["pending"]:
             raise StoreError(
-                f"all {policy.reviewers} decisions on case {row['id']!r} are made, and each reviewer may see the "
+                f"all {policy.reviewers} decisions on case {case['id']!r} are made, and each reviewer may see the "
                 "others: change its verdict on the page Team, by an adjudication."
             )
         if (own := made.get(decision.reviewer)) is not None:
-            _undo_own(connection, decision, case, own, at)
+            _undo_own(connection, decision, case["seq"], own, at)
     # the columns of ``cases`` that a decision settles: derived ones follow in refresh()
     connection.execute(
         "UPDATE cases SET policy = ?, wanted = ? WHERE seq = ?",
-        [policy.model_dump_json() if policy else None, policy.reviewers if policy else 1, case],
+        [policy.model_dump_json() if policy else None, policy.reviewers if policy else 1, case["seq"]],
     )
     return decision.model_copy(update={"policy": policy})
 
@@ -229,12 +217,6 @@ def _assert_not_superseded(connection: sqlite3.Connection, decision: Decision, c
         )
 
 
-def _check_version(connection: sqlite3.Connection, case_id: str, seen: int) -> None:
-    now = connection.execute("SELECT version FROM cases WHERE id = ?", [case_id]).fetchone()[0]
-    if now != seen:
-        raise StaleVersion(f"case {case_id!r} has changed since you opened it. Look at it again before deciding.")
-
-
 def _run_seq(connection: sqlite3.Connection, decision: Decision, case: int) -> int | None:
     if decision.run_id is None:
         if decision.kind == "policy_accept":
@@ -249,46 +231,35 @@ def _run_seq(connection: sqlite3.Connection, decision: Decision, case: int) -> i
         assert_not_removed(connection, run)
     if decision.kind == "policy_accept" and run["state"] != "finished":
         raise StoreError(f"run {decision.run_id!r} is not finished: the policy can't accept it.")
-    if (
-        decision.iteration is not None
-        and not connection.execute(
-            "SELECT 1 FROM job_parts WHERE job_seq = ? AND kind = 'iteration' AND number = ?",
-            [run["seq"], decision.iteration],
-        ).fetchone()
-    ):
+    there = "SELECT 1 FROM job_parts WHERE job_seq = ? AND kind = 'iteration' AND number = ?"
+    audited = connection.execute(there, [run["seq"], decision.iteration]).fetchone()
+    if decision.iteration is not None and audited is None:
         raise UnknownRecord(f"run {decision.run_id!r} has no iteration {decision.iteration}.")
     return int(run["seq"])
 
 
-def _undone_seq(connection: sqlite3.Connection, decision: Decision, case: int) -> int | None:
+def _undone_seq(connection: sqlite3.Connection, decision: Decision, case: sqlite3.Row) -> int | None:
     if decision.kind != "undo":
         if decision.undoes is not None:
             raise StoreError("only an undo takes an entry back.")
         return None
     undone = LOG.row(connection, decision.undoes or "")
-    current, shared, pending = connection.execute(
-        "SELECT decision_seq, policy IS NOT NULL, pending FROM cases WHERE seq = ?", [case]
-    ).fetchone()
-    if shared and undone["kind"] == "decision":
-        if pending and _counts(connection, case, undone["seq"], decision.reviewer):
+    if case["policy"] is not None and undone["kind"] == "decision":
+        own = "SELECT entry_seq FROM case_work WHERE case_seq = ? AND kind = 'decided' AND who = ?"
+        counts = connection.execute(own, [case["seq"], decision.reviewer]).fetchone()
+        if case["pending"] and counts is not None and counts[0] == undone["seq"]:
             return int(undone["seq"])
         raise StoreError(
             f"case {decision.case_id!r} has several reviewers: each undoes their own decision only."
-            if pending
+            if case["pending"]
             else f"all decisions on case {decision.case_id!r} are in: none can be undone, an adjudication decides now."
         )
-    if undone["seq"] != current:
+    if undone["seq"] != case["decision_seq"]:
         raise StoreError(
             f"that decision does not decide case {decision.case_id!r} now (it was undone or superseded). "
             "Look at the case again."
         )
     return int(undone["seq"])
-
-
-def _counts(connection: sqlite3.Connection, case: int, seq: int, reviewer: str) -> bool:
-    """Whether an entry is the decision of this reviewer that counts."""
-    query = "SELECT 1 FROM case_work WHERE case_seq = ? AND kind = 'decided' AND who = ? AND entry_seq = ?"
-    return connection.execute(query, [case, reviewer, seq]).fetchone() is not None
 
 
 def _several_decide(connection: sqlite3.Connection) -> bool:
@@ -301,7 +272,7 @@ def _several_decide(connection: sqlite3.Connection) -> bool:
     return pending or in_force(connection, QueuePolicy).reviewers > 1
 
 
-def _where(wanted: DecisionFilter) -> tuple[str, list[Any]]:
+def _conditions(wanted: DecisionFilter) -> list[Condition]:
     parts = [
         *compared("cases.id", "=", wanted.case_id),
         *compared("runs.id", "=", wanted.run_id),
@@ -324,7 +295,7 @@ def _where(wanted: DecisionFilter) -> tuple[str, list[Any]]:
             sql, bound_to = hidden_cases(wanted.blind_to, wanted.machine_shown)
             hidden = f"SELECT seq FROM cases WHERE {sql}"  # noqa: S608
             parts.append((f"NOT (log.kind = 'policy_accept' AND log.case_seq IN ({hidden}))", bound_to))
-    return joined(parts)
+    return parts
 
 
 def _joins(wanted: DecisionFilter) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pydantic import JsonValue
 
 from masis.schema.base import Record
-from masis.store.core.connections import Database
+from masis.store.core.connections import Part
 
 NOBODY_YET = ""
 """The name under which a person drafts who has not said who they are."""
@@ -26,18 +26,14 @@ class Draft(Record):
     saved_at: str | None
 
 
-class Drafts:
+class Drafts(Part):
     """The drafts of a store."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def save(self, reviewer: str, subject: str, values: Mapping[str, JsonValue]) -> None:
+        """Store fields in place of what they held; one not named keeps what it held. What is the same is not rewritten.
 
-    def save(self, reviewer: str, subject: str, field: str, value: JsonValue) -> None:
-        """Store one field, in place of what it held before. Raises StoreError where the database can't be written."""
-        self.save_all(reviewer, subject, {field: value})
-
-    def save_all(self, reviewer: str, subject: str, values: Mapping[str, JsonValue]) -> None:
-        """Store several fields at once; a field not named keeps what it held. What is the same is not rewritten."""
+        Raises StoreError where the database can't be written.
+        """
         # ASCII escapes carry what UTF-8 can't: half a surrogate pair, pasted from a broken page
         dumped = {field: json.dumps(value) for field, value in values.items()}
         with self._database.transaction(durable=False) as connection:
@@ -51,10 +47,6 @@ class Drafts:
                 """,
                 [(reviewer, subject, field, value, at) for field, value in dumped.items()],
             )
-
-    def load(self, reviewer: str, subject: str) -> dict[str, JsonValue]:
-        """The fields kept of one draft, empty where there is none."""
-        return self.get(reviewer, subject).values
 
     def get(self, reviewer: str, subject: str) -> Draft:
         """One draft with the time it was last saved."""

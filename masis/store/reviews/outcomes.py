@@ -17,16 +17,10 @@ from masis.schema.review import LogEntry
 from masis.schema.run import Iteration, Run
 from masis.store.audits import queue
 from masis.store.audits.cases import damaged_case
-from masis.store.core.connections import Database
+from masis.store.core.connections import Part
 from masis.store.jobs import DAMAGE, damaged
 from masis.store.records import CaseFilter
 from masis.store.reviews.decisions import LOG
-
-_NOT_SIMULATED = """seq NOT IN (
-    SELECT case_seq FROM decision_payloads JOIN decision_log AS made ON made.seq = entry_seq
-    WHERE simulated AND made.kind = 'decision'
-)"""
-"""Cases that the demo's simulated reviewers decided are no labels for anybody."""
 
 AT_ONCE = 200
 """Cases that are read together."""
@@ -80,45 +74,40 @@ class CaseOutcome(NamedTuple):
         return next((each for each in self.judgements if each.in_force), None)
 
 
-class Outcomes:
+class Outcomes(Part):
     """Reads what was decided about the cases of a store."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def iterate(self, wanted: CaseFilter) -> Iterator[CaseOutcome]:
         """Yield every case that matches, of one moment, in the order of import; page and order don't matter."""
         with self._database.reading() as connection:
-            found = queue.matching(connection, wanted)
-            cases = connection.execute(
-                f"SELECT seq FROM {found.source} WHERE {found.where} AND cases.{_NOT_SIMULATED} ORDER BY seq",  # noqa: S608 (every name is ours, what people give is bound)
-                found.values,
-            )
+            cases = _matching(connection, "seq", wanted)
             while rows := cases.fetchmany(AT_ONCE):
                 yield from outcomes_of(connection, pins_of(connection, [row[0] for row in rows]))
 
     def count(self, wanted: CaseFilter) -> int:
         """Return how many cases ``iterate`` yields."""
         with self._database.reading() as connection:
-            found = queue.matching(connection, wanted)
-            row = connection.execute(
-                f"SELECT count(*) FROM {found.source} WHERE {found.where} AND cases.{_NOT_SIMULATED}",  # noqa: S608
-                found.values,
-            )
-            return int(row.fetchone()[0])
+            return int(_matching(connection, "count(*)", wanted).fetchone()[0])
 
     def queries(self, wanted: CaseFilter) -> Iterator[str]:
         """Yield the question of every case that ``iterate`` yields, in the same order."""
+        # lists hold the beginning of each question, which is all of most: only of the others a case is parsed
+        question = f"""CASE WHEN length(query_start) <= {queue.QUERY_SHOWN} THEN query_start
+            ELSE (SELECT payload ->> '$.query' FROM case_payloads WHERE case_seq = seq) END"""  # noqa: S608
         with self._database.reading() as connection:
-            found = queue.matching(connection, wanted)
-            rows = connection.execute(
-                # lists hold the beginning of each question, which is all of most: only of the others a case is parsed
-                f"""SELECT CASE WHEN length(query_start) <= ? THEN query_start ELSE (
-                        SELECT payload ->> '$.query' FROM case_payloads WHERE case_seq = seq) END
-                    FROM {found.source} WHERE {found.where} AND cases.{_NOT_SIMULATED} ORDER BY seq""",  # noqa: S608
-                [queue.QUERY_SHOWN, *found.values],
-            )
-            yield from (str(row[0] or "") for row in rows)
+            yield from (str(row[0] or "") for row in _matching(connection, question, wanted))
+
+
+def _matching(connection: sqlite3.Connection, column: str, wanted: CaseFilter) -> sqlite3.Cursor:
+    """A column of the cases that match; those that the demo's simulated reviewers decided are labels for nobody."""
+    found = queue.matching(connection, wanted)
+    return connection.execute(
+        f"""SELECT {column} FROM {found.source} WHERE {found.where} AND cases.seq NOT IN (
+                SELECT case_seq FROM decision_payloads JOIN decision_log AS made ON made.seq = entry_seq
+                WHERE simulated AND made.kind = 'decision'
+            ) ORDER BY cases.seq""",  # noqa: S608 (every name is ours, what people give is bound)
+        found.values,
+    )
 
 
 class Pin(NamedTuple):

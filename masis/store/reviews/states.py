@@ -18,11 +18,13 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from masis.schema.review import CaseState
 from masis.schema.team import CasePolicy
+from masis.store.core.sql import Condition
 
 STATE_OF_VERDICT: dict[str, CaseState] = {
     "approve": "approved",
@@ -71,13 +73,13 @@ def derive_state(
 
     A redacted case on which no person's decision stands is ``redacted``: nobody can audit or review it any more.
     """
-    undone = {entry.undoes for entry in entries if entry.kind == "undo"}
-    about = {entry.run_seq for entry in entries if entry.kind != "undo" and entry.seq not in undone}
+    standing = _not_undone(entries)
+    about = {entry.run_seq for entry in standing if entry.kind != "undo"}
     runs = [run for run in runs if not run.removed or run.seq in about]
     finished = next((run.seq for run in reversed(runs) if run.state == "finished"), None)
-    entry = current_entry(entries, finished, policy)
+    entry = _current_entry(standing, finished, policy)
     entry_seq = entry.seq if entry else None
-    replaced = superseded(entries)
+    replaced = any(entry.kind == "new_version" for entry in entries)
     answered = replaced and entry is not None and entry.verdict == "escalate"
     if entry is not None and entry.kind in ("decision", "adjudication") and not answered:
         return DerivedState(STATE_OF_VERDICT[entry.verdict or ""], finished, entry_seq)
@@ -85,7 +87,7 @@ def derive_state(
         return DerivedState("redacted", finished, entry_seq)
     if replaced:
         return DerivedState("superseded", finished, entry_seq)
-    made = len(decisions_that_count(entries)) if policy else 0
+    made = sum(entry.kind == "decision" for entry in standing) if policy else 0
     if policy is not None and made >= policy.reviewers:
         return DerivedState("needs_adjudication", finished, None)
     if any(run.state == "running" for run in runs):
@@ -97,32 +99,25 @@ def derive_state(
     return DerivedState("interrupted" if runs else "new", None, entry_seq)
 
 
-def superseded(entries: Sequence[EntryFact]) -> bool:
-    """Whether a new version took the place of the case."""
-    return any(entry.kind == "new_version" for entry in entries)
-
-
-def decisions_that_count(entries: Sequence[EntryFact]) -> list[EntryFact]:
-    """The decisions that nobody has undone. A reviewer who decides a shared case anew undoes the earlier one."""
+def _not_undone(entries: Sequence[EntryFact]) -> list[EntryFact]:
+    """The entries that nobody has undone. A reviewer who decides a shared case anew undoes the earlier decision."""
     undone = {entry.undoes for entry in entries if entry.kind == "undo"}
-    return [entry for entry in entries if entry.kind == "decision" and entry.seq not in undone]
+    return [entry for entry in entries if entry.seq not in undone]
 
 
-def current_entry(
-    entries: Sequence[EntryFact], finished_run: int | None, policy: CasePolicy | None = None
+def _current_entry(
+    standing: Sequence[EntryFact], finished_run: int | None, policy: CasePolicy | None
 ) -> EntryFact | None:
-    """The entry that stands: the last adjudication, else what the policy says of the decisions.
+    """The entry that decides: the last adjudication, else what the policy says of the decisions.
 
     Without a policy that is the last decision. Without any decision it is the acceptance of the newest finished run.
     """
-    undone = {entry.undoes for entry in entries if entry.kind == "undo"}
-    alive = [entry for entry in entries if entry.seq not in undone]
-    if adjudications := [entry for entry in alive if entry.kind == "adjudication"]:
+    if adjudications := [entry for entry in standing if entry.kind == "adjudication"]:
         return adjudications[-1]
-    decisions = decisions_that_count(entries)
+    decisions = [entry for entry in standing if entry.kind == "decision"]
     if policy is not None and decisions:
         return _agreed(decisions, policy)
-    accepted = [entry for entry in alive if entry.kind == "policy_accept" and entry.run_seq == finished_run]
+    accepted = [entry for entry in standing if entry.kind == "policy_accept" and entry.run_seq == finished_run]
     return next(reversed(decisions or accepted), None)
 
 
@@ -168,9 +163,12 @@ def policy_of(stored: str | None) -> CasePolicy | None:
 
 _FIGURES = (
     *("quality", "revised_quality", "confidence", "overall", "invalid", "uncited", "iterations"),
-    *("flags", "reasons", "disagreement", "doubt", "tier", "risk", "headline"),
+    *("flags", "reasons", "disagreement", "doubt", "tier", "risk", "headline", "severity"),
 )
-_NO_FIGURES = (*[None] * 7, "[]", "[]", -1.0, -1.0, None, -1.0, None)
+_NO_FIGURES = (*[None] * 7, "[]", "[]", -1.0, -1.0, None, -1.0, None, None)
+
+_CASES_AT_ONCE = 500
+"""Cases that are looked at together: their entries are held in memory, with the texts."""
 
 
 def refresh(connection: sqlite3.Connection, case_seq: int) -> None:
@@ -179,7 +177,7 @@ def refresh(connection: sqlite3.Connection, case_seq: int) -> None:
     The version counts the changes of what people decide about: one reviewer's decision on a case of several is none
     until it is settled, so that it neither turns the others away nor shows.
     """
-    derived = _derived(connection, case_seq)
+    [derived] = _derived(connection, ("= ?", [case_seq]))
     case, now, entries = derived.case, derived.state, derived.entries
     shown = ("state", "run_seq", "decision_seq", "reviewer")
     changed = tuple(case[name] for name in shown) != (*now, derived.reviewer)
@@ -213,17 +211,27 @@ class _Derived(NamedTuple):
     work: dict[tuple[str, str], int]
 
 
-def _derived(connection: sqlite3.Connection, case_seq: int) -> _Derived:
-    runs = connection.execute(
-        "SELECT seq, state, started_at, ended_at, removed_by FROM runs WHERE case_seq = ? ORDER BY seq",
-        [case_seq],
-    ).fetchall()
-    entries = connection.execute(
-        "SELECT seq, kind, verdict, run_seq, undoes, at, payload, reviewer FROM decision_log "
-        "LEFT JOIN decision_payloads ON entry_seq = seq WHERE case_seq = ? ORDER BY seq",
-        [case_seq],
-    ).fetchall()
-    case = connection.execute("SELECT * FROM cases WHERE seq = ?", [case_seq]).fetchone()
+def _derived(connection: sqlite3.Connection, numbers: Condition) -> Iterator[_Derived]:
+    """Yield the cases whose ``numbers`` a condition names."""
+    which, values = numbers
+    runs, entries = defaultdict[int, list[sqlite3.Row]](list), defaultdict[int, list[sqlite3.Row]](list)
+    for run in connection.execute(
+        f"""SELECT case_seq, seq, state, started_at, ended_at, removed_by FROM runs
+            WHERE case_seq {which} ORDER BY case_seq, seq""",  # noqa: S608 (conditions of ours, here and below)
+        values,
+    ):
+        runs[run["case_seq"]].append(run)
+    for entry in connection.execute(
+        f"""SELECT seq, kind, verdict, run_seq, undoes, at, payload, reviewer, case_seq FROM decision_log
+            LEFT JOIN decision_payloads ON entry_seq = seq WHERE case_seq {which} ORDER BY case_seq, seq""",  # noqa: S608
+        values,
+    ):
+        entries[entry["case_seq"]].append(entry)
+    for case in connection.execute(f"SELECT * FROM cases WHERE seq {which}", values).fetchall():  # noqa: S608
+        yield _follows(case, runs[case["seq"]], entries[case["seq"]])
+
+
+def _follows(case: sqlite3.Row, runs: list[sqlite3.Row], entries: list[sqlite3.Row]) -> _Derived:
     policy = policy_of(case["policy"])
     facts = [_fact(entry, policy) for entry in entries]
     now = derive_state(
@@ -250,11 +258,10 @@ def _fact(entry: sqlite3.Row, policy: CasePolicy | None) -> EntryFact:
 
 def _pending(facts: Sequence[EntryFact], policy: CasePolicy | None) -> int:
     """How many decisions are still wanted after the first, undone or not; none where the case is adjudicated."""
-    made = len(decisions_that_count(facts))
-    undone = {fact.undoes for fact in facts if fact.kind == "undo"}
-    if policy is None or any(each.kind == "adjudication" and each.seq not in undone for each in facts):
+    standing = [fact.kind for fact in _not_undone(facts)]
+    if policy is None or "adjudication" in standing:
         return 0
-    return max(0, policy.reviewers - made)
+    return max(0, policy.reviewers - standing.count("decision"))
 
 
 def _work(entries: Sequence[sqlite3.Row], now: DerivedState, policy: CasePolicy | None) -> dict[tuple[str, str], int]:
@@ -291,67 +298,41 @@ def _figures(connection: sqlite3.Connection, run_seq: int | None) -> list[object
     return [json.dumps(models, ensure_ascii=False), *tuple(row)[1:]]
 
 
-def mismatches(connection: sqlite3.Connection) -> list[tuple[str, str, str]]:
-    """Cases whose state, run or entry differ from what their runs and entries give: id, state kept, state derived."""
-    runs: dict[int, list[RunFact]] = {}
-    for case, *facts in connection.execute(
-        "SELECT case_seq, seq, state, removed_by IS NOT NULL FROM runs ORDER BY seq"
-    ):
-        runs.setdefault(case, []).append(RunFact(*facts))
-    entries: dict[int, list[EntryFact]] = {}
-    for case, stored, payload, seq, kind, verdict, run_seq, undoes in connection.execute(
-        """SELECT case_seq, policy, iif(kind = 'decision' AND policy IS NOT NULL, payload, NULL),
-               log.seq, kind, verdict, log.run_seq, undoes
-           FROM decision_log AS log LEFT JOIN decision_payloads ON entry_seq = log.seq
-           LEFT JOIN cases ON cases.seq = case_seq ORDER BY log.seq"""
-    ):
-        answer = answer_decided(payload) if stored is not None else None
-        entries.setdefault(case, []).append(EntryFact(seq, kind, verdict, run_seq, undoes, answer))
-    found: list[tuple[str, str, str]] = []
-    for case, case_id, redacted, policy, *kept in connection.execute(
-        "SELECT seq, id, redaction_seq IS NOT NULL, policy, state, run_seq, decision_seq FROM cases"
-    ):
-        of = (runs.get(case, ()), entries.get(case, ()))
-        derived = derive_state(*of, policy=policy_of(policy), redacted=bool(redacted))
-        if DerivedState(*kept) != derived:
-            found.append((case_id, kept[0], derived.state))
-    return found
-
-
-def mistaken(connection: sqlite3.Connection) -> Iterator[str]:
-    """Yield which columns beside the state differ from what follows: who decided, what is missing, who has done what,
-    the policy of a case, its figures.
+def problems(connection: sqlite3.Connection) -> Iterator[str]:
+    """Yield what of the derived columns differs from what runs and log give: the state, who decided, what is missing,
+    who has done what, the policy of a case, its figures.
     """
-    with_entries = "SELECT DISTINCT case_seq FROM decision_log WHERE kind <> 'policy_accept'"
-    for (seq,) in connection.execute(with_entries).fetchall():
-        derived = _derived(connection, seq)
-        case = derived.case
-        stored = {
-            (kind, who): entry
-            for kind, who, entry in connection.execute(
-                "SELECT kind, who, entry_seq FROM case_work WHERE case_seq = ?", [seq]
-            )
-        }
-        named = {
-            "the reviewer": (case["reviewer"], derived.reviewer),
-            "the number of missing decisions": (case["pending"], derived.pending),
-            "who decided, skipped or was assigned it, or a tag": (stored, derived.work),
-        }
-        decided = [entry for entry in derived.entries if entry["kind"] == "decision"]
-        if decided and decided[-1]["payload"] is not None:
-            policy = json.loads(decided[-1]["payload"]).get("policy")
-            kept = None if case["policy"] is None else json.loads(case["policy"])
-            named["the policy"] = (kept, policy)
-            if derived.work and any(kind == "decided" for kind, _ in derived.work):
-                named["the number of decisions it wants"] = (case["wanted"], policy["reviewers"] if policy else 1)
-        wrong = [what for what, (is_so, should_be) in named.items() if is_so != should_be]
-        if wrong:
-            yield f"case {case['id']!r}: {', '.join(wrong)} differs from what the log says"
-    others = f"""SELECT id FROM cases WHERE seq NOT IN ({with_entries})
-        AND (reviewer IS NOT NULL OR pending <> 0 OR policy IS NOT NULL OR seq IN (SELECT case_seq FROM case_work))"""  # noqa: S608
-    for (case_id,) in connection.execute(others):
-        yield f"case {case_id!r}: somebody is said to have decided or worked on it, and the log has no entry"
+    [last] = connection.execute("SELECT coalesce(max(seq), 0) FROM cases").fetchone()
+    for first in range(1, last + 1, _CASES_AT_ONCE):
+        numbers: Condition = ("BETWEEN ? AND ?", [first, first + _CASES_AT_ONCE - 1])
+        work = defaultdict[int, dict[tuple[str, str], int]](dict)
+        for seq, kind, who, entry in connection.execute(
+            f"SELECT case_seq, kind, who, entry_seq FROM case_work WHERE case_seq {numbers[0]}",  # noqa: S608
+            numbers[1],
+        ):
+            work[seq][kind, who] = entry
+        for derived in _derived(connection, numbers):
+            yield from _mistaken(derived, work[derived.case["seq"]])
     differ = " OR ".join(f"cases.{name} IS NOT runs.{name}" for name in _FIGURES)
     sql = f"SELECT cases.id FROM cases JOIN runs ON runs.seq = cases.run_seq WHERE {differ}"  # noqa: S608
     for (case_id,) in connection.execute(sql):
         yield f"case {case_id!r}: its figures differ from those of its run"
+
+
+def _mistaken(derived: _Derived, work: dict[tuple[str, str], int]) -> Iterator[str]:
+    case, now = derived.case, derived.state
+    if DerivedState(case["state"], case["run_seq"], case["decision_seq"]) != now:
+        yield f"case {case['id']!r} is marked {case['state']}, its runs and decisions say {now.state}"
+    named: dict[str, tuple[object, object]] = {
+        "the reviewer": (case["reviewer"], derived.reviewer),
+        "the number of missing decisions": (case["pending"], derived.pending),
+        "who decided, skipped or was assigned it, or a tag": (work, derived.work),
+    }
+    decided = [entry["payload"] for entry in derived.entries if entry["kind"] == "decision"]
+    if not decided or decided[-1] is not None:
+        policy = json.loads(decided[-1]).get("policy") if decided else None
+        named["the policy"] = (case["policy"] and json.loads(case["policy"]), policy)
+        if any(kind == "decided" for kind, _ in derived.work):
+            named["the number of decisions it wants"] = (case["wanted"], policy["reviewers"] if policy else 1)
+    if wrong := [what for what, (is_so, should_be) in named.items() if is_so != should_be]:
+        yield f"case {case['id']!r}: {', '.join(wrong)} differs from what the log says"

@@ -34,14 +34,9 @@ _ENTRIES = """
 def digests(
     connection: sqlite3.Connection, case_seq: int, run_seq: int | None, iteration: int | None
 ) -> SubjectDigests:
-    """Return the digests of a case, and of a run where it is finished and its content is left.
+    """Return the digests of a case, and of a run where the entry names one that is finished and there to be read.
 
-    Args:
-        connection: An open transaction.
-        case_seq: The number of the case.
-        run_seq: The number of the run, if the entry names one.
-        iteration: The iteration that is decided about, from 1; None for the original answer.
-
+    ``iteration`` is the one that is decided about, from 1; None for the original answer.
     """
     case = _case_digest(connection, case_seq)
     run, answer = (None, None) if run_seq is None else _run_digests(connection, run_seq, iteration)
@@ -54,7 +49,9 @@ def check(connection: sqlite3.Connection) -> SubjectCheck:
 
     An entry that was redacted, whose case was redacted or whose run was removed is not checkable, which is no problem.
     """
-    [cases, present], (known, altered) = _cases(connection), team.digests(connection)
+    # numbers have no gaps
+    cases, present = connection.execute("SELECT coalesce(max(seq), 0), count(*) FROM cases").fetchone()
+    known, altered = team.digests(connection)
     gone = [f"{cases - present} of {cases} cases were deleted from the file"] if present < cases else []
 
     def compare(row: sqlite3.Row, decision: Decision) -> str | list[str]:
@@ -67,23 +64,12 @@ def check(connection: sqlite3.Connection) -> SubjectCheck:
         if row["redaction_seq"] is not None:
             return problems or REDACTED_CASE
         problems += _problems(connection, row, decision)
-        removed = row["removed_by"] is not None and decision.about is not None and decision.about.run is not None
+        removed = row["removed_by"] is not None and decision.about.run is not None
         return REMOVED_RUN if removed and not problems else problems
 
     found = check_subjects(connection.execute(_ENTRIES), Decision, "entry", compare)
-    changed = _changed_cases(connection)
-    derived = (
-        f"case {case_id!r} is marked {kept}, its runs and decisions say {derived}"
-        for case_id, kept, derived in states.mismatches(connection)
-    )
-    return found.model_copy(
-        update={"broken": (*found.broken, *gone, *altered, *changed, *derived, *states.mistaken(connection))}
-    )
-
-
-def _cases(connection: sqlite3.Connection) -> list[int]:
-    """Return the number of the newest case, and how many there are: numbers have no gaps."""
-    return list(connection.execute("SELECT coalesce(max(seq), 0), count(*) FROM cases").fetchone())
+    changed, derived = _changed_cases(connection), states.problems(connection)
+    return found.model_copy(update={"broken": (*found.broken, *gone, *altered, *changed, *derived)})
 
 
 def _problems(connection: sqlite3.Connection, row: sqlite3.Row, decision: Decision) -> Iterator[str]:
@@ -94,7 +80,8 @@ def _problems(connection: sqlite3.Connection, row: sqlite3.Row, decision: Decisi
     if about.run is None:
         return
     if row["removed_by"] is not None:
-        if about.run not in _recorded_removals(connection, decision.run_id):
+        recorded = "SELECT 1 FROM purged WHERE kind = 'run' AND record_id = ? AND digest = ?"
+        if connection.execute(recorded, [decision.run_id, about.run]).fetchone() is None:
             yield f"run {decision.run_id!r} was removed, but the record of removals has another digest of it"
         return
     run, answer = _run_digests(connection, row["run_seq"], decision.iteration)
@@ -136,11 +123,6 @@ def _run_digests(connection: sqlite3.Connection, run_seq: int, iteration: int | 
         return sha256(text), sha256(answer)
     except (ValueError, KeyError, IndexError, TypeError, AttributeError):
         return sha256(text), None
-
-
-def _recorded_removals(connection: sqlite3.Connection, run_id: str | None) -> set[str]:
-    rows = connection.execute("SELECT digest FROM purged WHERE kind = 'run' AND record_id = ?", [run_id])
-    return {row[0] for row in rows}
 
 
 def _changed_cases(connection: sqlite3.Connection) -> Iterator[str]:

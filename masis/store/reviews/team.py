@@ -8,22 +8,21 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator
-from datetime import datetime, timedelta
+from collections.abc import Iterable
+from datetime import timedelta
 from typing import Any, TypeVar
 
 from masis.errors import CaseHeld, StoreError
-from masis.schema.base import Record
+from masis.schema.base import Record, later
 from masis.schema.review import CaseState
 from masis.schema.team import CaseWork, LakeSample, Lease, MachineShown, QueuePolicy, SavedView, TeamRecord
-from masis.store.audits.cases import case_seq
+from masis.store.audits.queue import case_seq
 from masis.store.core.chained_log import canonical_json, sha256
-from masis.store.core.connections import Database
+from masis.store.core.connections import Part
+from masis.store.core.sql import append, record_of
 from masis.store.reviews.states import policy_of
 
 T = TypeVar("T", bound=TeamRecord)
-
-_CASES_AT_ONCE = 2_000
 
 UNDECIDED: tuple[CaseState, ...] = ("new", "running", "interrupted", "needs_review", "needs_adjudication", "accepted")
 """The states in which no person's decision stands."""
@@ -44,11 +43,8 @@ def hidden_cases(reviewer: str, shown: MachineShown) -> tuple[str, list[Any]]:
     return sql, values
 
 
-class Team:
+class Team(Part):
     """Leases, policies, rubrics, views and the work on cases, in a store."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     # leases
 
@@ -61,7 +57,7 @@ class Team:
             seq, now = case_seq(connection, case_id), self._database.now()
             connection.execute("DELETE FROM leases WHERE case_seq = ? AND until <= ?", [seq, now])
             check_free(connection, seq, reviewer, now)
-            until = later(now, minutes)
+            until = later(now, timedelta(minutes=minutes))
             connection.execute(
                 """INSERT INTO leases VALUES (?, ?, ?, ?)
                    ON CONFLICT (case_seq, reviewer) DO UPDATE SET until = max(until, excluded.until)""",
@@ -72,7 +68,8 @@ class Team:
     def release(self, case_id: str, reviewer: str) -> None:
         """Give a case back; nothing happens where the reviewer has no lease on it. Raises UnknownRecord."""
         with self._database.transaction(durable=False) as connection:
-            release(connection, case_seq(connection, case_id), reviewer)
+            lease = [case_seq(connection, case_id), reviewer]
+            connection.execute("DELETE FROM leases WHERE case_seq = ? AND reviewer = ?", lease)
 
     def leases(self) -> tuple[Lease, ...]:
         """All leases that run, the one that ends first at the front."""
@@ -89,12 +86,11 @@ class Team:
     def work(self, case_id: str) -> CaseWork:
         """What the team knows about one case. Raises UnknownRecord."""
         with self._database.reading() as connection:
-            row = connection.execute("SELECT * FROM cases WHERE id = ?", [case_id]).fetchone()
-            if row is None:
-                case_seq(connection, case_id)
+            seq = case_seq(connection, case_id)
+            row = connection.execute("SELECT * FROM cases WHERE seq = ?", [seq]).fetchone()
             who: dict[str, list[str]] = {}
             for kind, name in connection.execute(
-                "SELECT kind, who FROM case_work WHERE case_seq = ? ORDER BY entry_seq, who", [row["seq"]]
+                "SELECT kind, who FROM case_work WHERE case_seq = ? ORDER BY entry_seq, who", [seq]
             ):
                 who.setdefault(kind, []).append(name)
             policy = policy_of(row["policy"]) if row["policy"] else in_force(connection, QueuePolicy).for_case(case_id)
@@ -106,7 +102,7 @@ class Team:
                 decided_by=tuple(who.get("decided", ())),
                 assignees=tuple(who.get("assigned", ())),
                 tags=tuple(who.get("tagged", ())),
-                leases=tuple(_leases(connection, row["seq"], self._database.now())),
+                leases=tuple(_leases(connection, seq, self._database.now())),
                 skipped_by=tuple(who.get("skipped", ())),
             )
 
@@ -117,7 +113,7 @@ class Team:
         """
         sql = """SELECT who, count(*) FROM case_work JOIN cases ON cases.seq = case_seq
             WHERE kind = ? AND (kind <> 'decided' OR pending = 0) GROUP BY who"""
-        return dict(self._database.cached((sql, kind), lambda connection: connection.execute(sql, [kind]).fetchall()))
+        return dict(self._database.cached(sql, [kind]))
 
     def hides_machine_from(self, reviewer: str, shown: MachineShown) -> bool:
         """Whether there is an audited case whose verdict a policy that shows it ``shown`` hides from a reviewer."""
@@ -158,10 +154,16 @@ class Team:
         with self._database.reading() as connection:
             if version is None:
                 return in_force(connection, kind)
-        found = [kind(), *map(kind.model_validate_json, self._payloads(kind.kind))]
+        found = [kind(), *(record for *_, record in self.history(kind))]
         if version not in range(len(found)):
             raise StoreError(f"there is no version {version} of the {kind.kind.replace('_', ' ')}.")
         return found[version]
+
+    def history(self, kind: type[T]) -> list[tuple[str, str, T]]:
+        """Return when, by whom and what was set of a kind, oldest first."""
+        sql = "SELECT at, by, payload FROM team_records WHERE kind = ? ORDER BY seq"
+        rows = self._database.execute(sql, [kind.kind])
+        return [(at, by, kind.model_validate_json(payload)) for at, by, payload in rows]
 
     def put(self, by: str, record: T) -> T:
         """Set a policy, a rubric or label types from now on; decisions made before keep those they were made under."""
@@ -214,28 +216,15 @@ class Team:
         """The samples that were brought in from lakes, oldest first."""
         return tuple(map(LakeSample.model_validate_json, self._payloads("sample")))
 
-    def spot_checks(self) -> Iterator[tuple[str, CaseState]]:
-        """Every case whose newest finished run was drawn for a spot check, with its state."""
-        seq = 0
-        while rows := self._database.execute(
-            """SELECT cases.seq, cases.id, cases.state FROM cases JOIN runs ON runs.seq = cases.run_seq
-               WHERE cases.seq > ? AND runs.spot_check = 1 ORDER BY cases.seq LIMIT 1000""",
-            [seq],
-        ):
-            yield from ((row["id"], row["state"]) for row in rows)
-            seq = rows[-1]["seq"]
-
     def _payloads(self, kind: str) -> list[str]:
         rows = self._database.execute("SELECT payload FROM team_records WHERE kind = ? ORDER BY seq", [kind])
         return [row[0] for row in rows]
 
     def _append(self, connection: sqlite3.Connection, by: str, kind: str, name: str, record: Record) -> None:
-        row = [self._database.now(), by, kind, name, record.model_dump_json()]
-        digest = None if kind == VIEW else _digest(last_digest(connection), row)
-        connection.execute(
-            "INSERT INTO team_records SELECT coalesce(max(seq), 0) + 1, ?, ?, ?, ?, ?, ? FROM team_records",
-            [*row, digest],
-        )
+        payload = record.model_dump_json()
+        row = {"at": self._database.now(), "by": by, "kind": kind, "name": name, "payload": payload}
+        digest = None if kind == VIEW else _digest(last_digest(connection), [*row.values()])
+        append(connection, "team_records", row | {"digest": digest})
 
 
 VIEW = "view"
@@ -271,13 +260,8 @@ def redraw(connection: sqlite3.Connection, policy: QueuePolicy) -> None:
         "SELECT seq, id, wanted FROM cases WHERE NOT EXISTS "
         "(SELECT 1 FROM case_work WHERE case_seq = seq AND kind = 'decided')"
     )
-    changed: list[tuple[int, int]] = []
-    for seq, case_id, wanted in rows:
-        drawn = policy.for_case(case_id)
-        if (now := drawn.reviewers if drawn else 1) != wanted:
-            changed.append((now, seq))
-    for start in range(0, len(changed), _CASES_AT_ONCE):
-        connection.executemany("UPDATE cases SET wanted = ? WHERE seq = ?", changed[start : start + _CASES_AT_ONCE])
+    changed = [(now, seq) for seq, case_id, before in rows if (now := policy.wanted(case_id)) != before]
+    connection.executemany("UPDATE cases SET wanted = ? WHERE seq = ?", changed)
 
 
 def check_free(connection: sqlite3.Connection, seq: int, reviewer: str, now: str) -> None:
@@ -307,24 +291,13 @@ def check_free(connection: sqlite3.Connection, seq: int, reviewer: str, now: str
         )
 
 
-def release(connection: sqlite3.Connection, seq: int, reviewer: str) -> None:
-    """End a reviewer's lease on a case."""
-    connection.execute("DELETE FROM leases WHERE case_seq = ? AND reviewer = ?", [seq, reviewer])
-
-
-def later(at: str, minutes: int) -> str:
-    """The time some minutes after one, as records keep times."""
-    moment = datetime.fromisoformat(at) + timedelta(minutes=minutes)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
 def _leases(connection: sqlite3.Connection, seq: int | None, now: str) -> list[Lease]:
     rows = connection.execute(
-        "SELECT cases.id, leases.reviewer, taken_at, until FROM leases JOIN cases ON cases.seq = case_seq "
+        "SELECT cases.id AS case_id, leases.reviewer, taken_at, until FROM leases JOIN cases ON cases.seq = case_seq "
         "WHERE until > ?1 AND (?2 IS NULL OR case_seq = ?2) ORDER BY until, leases.reviewer",
         [now, seq],
     )
-    return [Lease(case_id=row[0], reviewer=row[1], taken_at=row[2], until=row[3]) for row in rows]
+    return [record_of(Lease, row) for row in rows]
 
 
 def in_force(connection: sqlite3.Connection, kind: type[T]) -> T:

@@ -9,41 +9,28 @@ from typing import Any
 
 from masis.schema.review import Decision
 from masis.schema.trust import Guarantee
-from masis.store.core.connections import Database
+from masis.store.core.connections import Part
 from masis.store.reviews.decisions import LOG
 from masis.store.reviews.outcomes import CaseOutcome, outcomes_of, pins_of
 
-_RUN = (
-    *("auditor", "rule", "tier", "reasons", "flags", "likely", "quality", "confidence"),
-    *("disagreement", "uncited", "invalid", "needs_review", "spot_check", "coverable"),
+_RUN = ", ".join(
+    f"runs.{name}"
+    for name in (
+        *("auditor", "rule", "tier", "reasons", "flags", "likely", "quality", "confidence"),
+        *("disagreement", "uncited", "invalid", "needs_review", "spot_check", "coverable"),
+    )
 )
 """Columns of the run that a settling decision is about; they are None beside decisions that settle nothing."""
 
-COUNTED = (
-    "entry",
-    "at",
-    "reviewer",
-    "verdict",
-    "kind",
-    "blind",
-    "simulated",
-    "marks",
-    "reason",
-    "seconds",
-)
-"""Columns of a decision that counts. ``blind``: nothing of the machine's verdict was shown. ``reason`` is that of an
-override; ``marks``: words were labelled; ``seconds`` is how long the case was open, where that was recorded."""
+_CASE = "cases.id AS case_id, cases.query_start AS question, cases.field, cases.dataset, cases.state"
+"""``question`` is its beginning, by which decisions cluster."""
 
-CASE = ("case_id", "question", "field", "dataset", "state", "pending", "settles")
-"""``question`` is its beginning, by which decisions cluster; ``settles``: this decision gives the case its state."""
-
-COLUMNS = (*CASE, *COUNTED, *_RUN)
-
+# blind: nothing of the machine's verdict was shown; reason: that of an override; marks: words were labelled; seconds:
+# how long the case was open, where that was recorded; settles: this decision gives the case its state
 _DECIDED = f"""
-    SELECT cases.id, cases.query_start, cases.field, cases.dataset, cases.state, cases.pending,
-        log.seq IS cases.decision_seq, log.seq, log.at, written.reviewer, log.verdict, log.kind,
-        written.blind, written.simulated, written.marks, written.reason, written.seconds,
-        {", ".join(f"runs.{name}" for name in _RUN)}
+    SELECT {_CASE}, cases.pending, log.seq IS cases.decision_seq AS settles, log.seq AS entry, log.at,
+        written.reviewer, log.verdict, log.kind, written.blind, written.simulated, written.marks, written.reason,
+        written.seconds, {_RUN}
     FROM decision_log AS log
     JOIN decision_payloads AS written ON written.entry_seq = log.seq
     JOIN cases ON cases.seq = log.case_seq
@@ -52,7 +39,7 @@ _DECIDED = f"""
         log.seq = cases.decision_seq AND log.kind = 'adjudication'
         OR log.seq IN (SELECT entry_seq FROM case_work WHERE kind = 'decided')
     )
-"""  # noqa: S608 (names of our own columns)
+"""  # noqa: S608 (names of our own columns, here and below)
 
 # the payload is parsed last, of coverable runs alone: that is why its subquery names the run
 _COVERABLE = """
@@ -69,39 +56,23 @@ _UNTOUCHED = """
         AND NOT EXISTS (SELECT 1 FROM case_work WHERE case_seq = cases.seq AND kind = 'decided')
 """
 
-_UNDECIDED = f"""
-    SELECT runs.seq, {", ".join(f"runs.{name}" for name in _RUN)}
-    FROM cases JOIN jobs AS runs ON runs.seq = cases.run_seq
-    WHERE cases.state IN ('needs_review', 'accepted') AND runs.removed_by IS NULL
-"""  # noqa: S608
 
-
-class TrustReads:
+class TrustReads(Part):
     """Reads decisions with the audits they are about, and keeps the order of the queue by a fitted score."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
     def decided(self, *, after: int = 0, spot_checks: bool = False, pending: bool = False) -> dict[str, list[Any]]:
-        """Return every decision that counts, by column (``COLUMNS``), in the order of the log.
+        """Return every decision that counts, by column, in the order of the log.
 
         Of a case of several reviewers all are returned once all are in, and the adjudication too; with ``pending``
         those as well that others may not see yet. Only entries behind number ``after``, and with ``spot_checks`` only
         those about answers that were drawn to be checked.
         """
         where = " AND runs.spot_check = 1" if spot_checks else ""
-        return self._columns(f"{_DECIDED} AND log.seq > ?{where} ORDER BY log.seq", [pending, after], COLUMNS)
+        return self._columns(f"{_DECIDED} AND log.seq > ?{where} ORDER BY log.seq", [pending, after])
 
     def pool(self, auditor: str) -> dict[str, list[Any]]:
-        """Return the undecided cases of an auditor that a guarantee may cover, by their ids.
-
-        Columns: ``case_id``, ``question``, ``field``, ``state`` and those of their runs.
-        """
-        columns = ", ".join(
-            ("cases.id", "cases.query_start", "cases.field", "cases.state", *(f"runs.{name}" for name in _RUN))
-        )
-        sql = f"SELECT {columns} {_COVERABLE} {_UNTOUCHED} ORDER BY cases.id"
-        return self._columns(sql, [auditor], ("case_id", "question", "field", "state", *_RUN))
+        """Return the undecided cases of an auditor that a guarantee may cover, with their runs, by their ids."""
+        return self._columns(f"SELECT {_CASE}, {_RUN} {_COVERABLE} {_UNTOUCHED} ORDER BY cases.id", [auditor])
 
     def pool_ids(self, auditor: str, most: int, *, unsettled: bool) -> list[str]:
         """Return ids of ``pool``, ``most`` at most; with ``unsettled`` of cases that some, but not all, decided too."""
@@ -113,17 +84,15 @@ class TrustReads:
         sql = """SELECT runs.auditor, min(runs.models), count(*)
                  FROM cases JOIN jobs AS runs ON runs.seq = cases.run_seq
                  WHERE runs.auditor IS NOT NULL GROUP BY runs.auditor ORDER BY count(*) DESC"""
-        rows = self._database.cached(sql, lambda connection: connection.execute(sql).fetchall())
-        return [(str(row[0]), dict(json.loads(row[1])), int(row[2])) for row in rows]
+        return [(str(row[0]), dict(json.loads(row[1])), int(row[2])) for row in self._database.cached(sql)]
 
     def spot_checks(self) -> dict[str, list[Any]]:
         """Return every case whose newest finished run was drawn for a spot check, decided or not."""
-        names = ("case_id", "field", "state", "at", "share")
-        sql = """SELECT cases.id, coalesce(field, ''), cases.state, runs.ended_at,
-                     coalesce(runs.settings ->> '$.spot_check_share', 0.0)
+        sql = """SELECT cases.id AS case_id, coalesce(field, '') AS field, cases.state, runs.ended_at AS at,
+                     coalesce(runs.settings ->> '$.spot_check_share', 0.0) AS share
                  FROM cases JOIN jobs AS runs ON runs.seq = cases.run_seq
                  WHERE runs.spot_check = 1 ORDER BY cases.seq"""
-        return self._columns(sql, [], names)
+        return self._columns(sql)
 
     def passed_by_share(self) -> dict[tuple[float, str], int]:
         """Count the cases whose newest run needed no review, by spot-check share and field."""
@@ -136,15 +105,13 @@ class TrustReads:
 
     def gold(self) -> dict[str, list[Any]]:
         """Return the audited cases that came with labels: ``labels`` as JSON, and the columns of their newest runs."""
-        names = ("case_id", "question", "field", "dataset", "labels", "at", *_RUN)
-        sql = f"""SELECT cases.id, query_start, field, dataset, case_payloads.payload -> '$.labels', runs.ended_at,
-                      {", ".join(f"runs.{name}" for name in _RUN)}
+        sql = f"""SELECT {_CASE}, case_payloads.payload -> '$.labels' AS labels, runs.ended_at AS at, {_RUN}
                   FROM case_payloads JOIN cases ON cases.seq = case_payloads.case_seq
                   JOIN jobs AS runs ON runs.seq = cases.run_seq
                   WHERE instr(case_payloads.payload, '"labels"') > 0
                       AND case_payloads.payload ->> '$.labels' IS NOT NULL
-                  ORDER BY cases.seq"""  # noqa: S608 (names of our own columns)
-        return self._columns(sql, [], names)
+                  ORDER BY cases.seq"""  # noqa: S608
+        return self._columns(sql)
 
     def labelled(self) -> Iterator[CaseOutcome]:
         """Yield the cases that carry gold or imported labels, or whose decisions label parts of the answer."""
@@ -179,7 +146,9 @@ class TrustReads:
 
     def undecided(self) -> dict[str, list[Any]]:
         """Return the run that each undecided case stands by: ``seq`` and its columns."""
-        return self._columns(_UNDECIDED, [], ("seq", *_RUN))
+        sql = f"""SELECT runs.seq, {_RUN} FROM cases JOIN jobs AS runs ON runs.seq = cases.run_seq
+                  WHERE cases.state IN ('needs_review', 'accepted') AND runs.removed_by IS NULL"""  # noqa: S608
+        return self._columns(sql)
 
     def reorder(self, risks: Mapping[int, float]) -> None:
         """Write what the queue is ordered by, for runs by their numbers and the cases that stand by them."""
@@ -188,13 +157,15 @@ class TrustReads:
             connection.executemany("UPDATE jobs SET risk = ? WHERE seq = ?", rows)
             connection.executemany("UPDATE cases SET risk = ? WHERE run_seq = ?", rows)
 
-    def _columns(self, sql: str, values: Sequence[Any], names: Sequence[str]) -> dict[str, list[Any]]:
+    def _columns(self, sql: str, values: Sequence[Any] = ()) -> dict[str, list[Any]]:
         # of millions of new objects none can be garbage: looking for it takes longer than reading them
         collecting = gc.isenabled()
         gc.disable()
         try:
-            rows = self._database.execute(sql, values)
-            columns = list(zip(*rows, strict=True)) if rows else [()] * len(names)
+            with self._database.reading() as connection:
+                cursor = connection.execute(sql, values)
+                names, rows = [column[0] for column in cursor.description], cursor.fetchall()
+            columns = zip(*rows, strict=True) if rows else [()] * len(names)
             return {name: list(column) for name, column in zip(names, columns, strict=True)}
         finally:
             if collecting:

@@ -10,16 +10,13 @@ from collections.abc import Iterable
 
 from masis.errors import UnknownRecord
 from masis.schema.screening import Acceptance, Grade, ScreeningDecision, ScreeningEntry
-from masis.store.core.connections import Database
+from masis.store.core.connections import Part
 from masis.store.jobs import job_row, pack, unpack
 from masis.store.screening.log import append_entry
 
 
-class Acceptances:
+class Acceptances(Part):
     """The acceptance memory of a store: fills the protocol ``screening.memory.Memory``."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def accepted(self) -> tuple[Acceptance, ...]:
         """All entries since the last reset, oldest first."""
@@ -64,11 +61,8 @@ class Acceptances:
         return tuple(Acceptance.model_validate_json(row[0]) for row in rows)
 
 
-class RememberedGrades:
+class RememberedGrades(Part):
     """What graders said before: fills the protocol ``screening.grading.grader.GradeCache``."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def get(self, key: str) -> Grade | None:
         """The grade under a key; None where there is none."""

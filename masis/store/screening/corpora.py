@@ -21,7 +21,8 @@ from masis.screening.sources.publication import Notice, joined, marked, notice_o
 from masis.screening.sources.records import RecordKeys, record_keys, same_record
 from masis.screening.sources.retrievers import search_terms
 from masis.store.audits.cases import BATCH, in_batches
-from masis.store.core.connections import Database
+from masis.store.core.connections import Part
+from masis.store.core.sql import insert, record_of
 from masis.store.screening import corpus_search
 
 # Putting abstracts into a corpus: each study once, each id once.
@@ -76,60 +77,42 @@ def _insert(connection: sqlite3.Connection, corpus: int, new: _Prepared) -> Lite
     elif earlier := _notice_about(connection, corpus, known):
         payload = _payload_of(marked(new.abstract, earlier))
         new = new._replace(payload=payload)
-    cursor = connection.execute(
-        """INSERT INTO corpus_abstracts (corpus_seq, id, doi, pmid, title_key, year, payload)
-           VALUES (?, ?, ?, ?, ?, ?, ?)""",
-        [corpus, new.abstract.id, known.doi, known.pmid, known.title, known.year, new.payload],
-    )
-    corpus_search.insert(
-        connection,
-        corpus,
-        int(cursor.lastrowid or 0),
-        title=new.abstract.title,
-        text=new.abstract.text,
-        keywords=new.abstract.keywords,
-    )
+    marks = {"doi": known.doi, "pmid": known.pmid, "title_key": known.title, "year": known.year}
+    row = {"corpus_seq": corpus, "id": new.abstract.id, **marks, "payload": new.payload}
+    corpus_search.index(connection, corpus, insert(connection, "corpus_abstracts", row), new.abstract)
     return "added"
+
+
+def _known_by(
+    connection: sqlite3.Connection, corpus: int, marks: Iterable[tuple[str, str | None]]
+) -> Iterator[sqlite3.Row]:
+    """The records of a corpus that have one of these marks, column by column."""
+    for column, value in marks:
+        if value is not None:
+            sql = f"SELECT * FROM corpus_abstracts WHERE corpus_seq = ? AND {column} = ? LIMIT 100"  # noqa: S608
+            yield from connection.execute(sql, [corpus, value])
 
 
 def _same(connection: sqlite3.Connection, corpus: int, new: RecordKeys) -> int | None:
     """Return the row of the record that another one repeats; None where it is new."""
-    for column, value in (("doi", new.doi), ("pmid", new.pmid), ("title_key", new.title)):
-        if value is None:
-            continue
-        rows = connection.execute(
-            f"SELECT seq, doi, pmid, title_key, year FROM corpus_abstracts WHERE corpus_seq = ? AND {column} = ? "  # noqa: S608
-            "LIMIT 100",
-            [corpus, value],
-        )
-        if (found := next((row[0] for row in rows if same_record(new, RecordKeys(*row[1:]))), None)) is not None:
-            return int(found)
+    for row in _known_by(connection, corpus, (("doi", new.doi), ("pmid", new.pmid), ("title_key", new.title))):
+        if same_record(new, RecordKeys(row["doi"], row["pmid"], row["title_key"], row["year"])):
+            return int(row["seq"])
     return None
 
 
 def _study_of(connection: sqlite3.Connection, corpus: int, notice: Notice) -> int | None:
     """Return the row of the study that a notice is about; None where the corpus doesn't hold it."""
-    known = [("doi", each) for each in notice.dois] + [("pmid", each) for each in notice.pmids]
-    for column, value in (*known, *([("title_key", notice.title)] if notice.title else [])):
-        rows = connection.execute(
-            f"SELECT seq, payload FROM corpus_abstracts WHERE corpus_seq = ? AND {column} = ? LIMIT 100",  # noqa: S608
-            [corpus, value],
-        )
-        for row in rows:
-            if notice_of(Abstract.model_validate_json(row[1])) is None:
-                return int(row[0])
-    return None
+    named = [*(("doi", each) for each in notice.dois), *(("pmid", each) for each in notice.pmids)]
+    found = _known_by(connection, corpus, (*named, ("title_key", notice.title or None)))
+    return next((row["seq"] for row in found if notice_of(Abstract.model_validate_json(row["payload"])) is None), None)
 
 
 def _notice_about(connection: sqlite3.Connection, corpus: int, study: RecordKeys) -> PublicationStatus | None:
     """Return what a notice that came before a study says of it; None where there is none."""
-    if study.title is None:
-        return None
-    rows = connection.execute(
-        "SELECT payload FROM corpus_abstracts WHERE corpus_seq = ? AND title_key = ? LIMIT 100", [corpus, study.title]
-    )
-    found = (notice_of(Abstract.model_validate_json(row[0])) for row in rows)
-    return next((each.status for each in found if each is not None), None)
+    found = _known_by(connection, corpus, [("title_key", study.title)])
+    notices = (notice_of(Abstract.model_validate_json(row["payload"])) for row in found)
+    return next((each.status for each in notices if each is not None), None)
 
 
 def _rewrite(connection: sqlite3.Connection, seq: int, change: Callable[[Abstract], Abstract]) -> None:
@@ -166,11 +149,8 @@ class CorpusImport(Record):
     faulty: int
 
 
-class Corpora:
+class Corpora(Part):
     """The corpora of a store."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def add_many(
         self,
@@ -203,7 +183,7 @@ class Corpora:
     def list_all(self) -> tuple[CorpusSummary, ...]:
         """Every corpus, by name."""
         with self._database.reading() as connection:
-            return tuple(_summaries(connection))
+            return _summaries(connection)
 
     def summary(self, corpus: str) -> CorpusSummary:
         """One corpus. Raises UnknownRecord."""
@@ -219,17 +199,6 @@ class Corpora:
                 "SELECT seq FROM corpus_imports WHERE corpus_seq = ? ORDER BY seq", [_seq(connection, corpus)]
             ).fetchall()
             return tuple(self._import(row[0]) for row in rows)
-
-    def get(self, corpus: str, abstract_id: str) -> Abstract:
-        """One abstract. Raises UnknownRecord."""
-        with self._database.reading() as connection:
-            row = connection.execute(
-                "SELECT payload FROM corpus_abstracts WHERE corpus_seq = ? AND id = ?",
-                [_seq(connection, corpus), abstract_id],
-            ).fetchone()
-        if row is None:
-            raise UnknownRecord(f"corpus {corpus!r} holds no abstract {abstract_id!r}.")
-        return Abstract.model_validate_json(row[0])
 
     def iterate(self, corpus: str) -> Iterator[Abstract]:
         """All abstracts in the order they came in, a hundred in memory at a time. Raises UnknownRecord."""
@@ -280,15 +249,11 @@ class Corpora:
             at = self._database.now()
             row = connection.execute("SELECT seq FROM corpora WHERE name = ?", [corpus]).fetchone()
             if row is None:
-                made = connection.execute("INSERT INTO corpora (name, made_at) VALUES (?, ?)", [corpus, at])
-                corpus_seq = int(made.lastrowid or 0)
+                corpus_seq = insert(connection, "corpora", {"name": corpus, "made_at": at})
                 corpus_search.create(connection, corpus_seq)
             else:
                 corpus_seq = row[0]
-            begun = connection.execute(
-                "INSERT INTO corpus_imports (corpus_seq, at, source) VALUES (?, ?, ?)", [corpus_seq, at, source]
-            )
-            return int(begun.lastrowid or 0)
+            return insert(connection, "corpus_imports", {"corpus_seq": corpus_seq, "at": at, "source": source})
 
     def _keep(self, import_seq: int, found: Iterable[Abstract | InputError]) -> list[InputError]:
         """Store a batch and count it, in one transaction; returns what could not be stored."""
@@ -312,12 +277,12 @@ class Corpora:
         return faults
 
     def _import(self, import_seq: int) -> CorpusImport:
-        row = self._database.execute(
+        [row] = self._database.execute(
             """SELECT name AS corpus, source, at, identified, added, duplicates, faulty
                FROM corpus_imports JOIN corpora ON corpora.seq = corpus_seq WHERE corpus_imports.seq = ?""",
             [import_seq],
-        )[0]
-        return CorpusImport(**dict(row))
+        )
+        return record_of(CorpusImport, row)
 
 
 class CorpusRetriever:
@@ -365,17 +330,13 @@ def _payload(connection: sqlite3.Connection, seq: int) -> str:
     return str(connection.execute("SELECT payload FROM corpus_abstracts WHERE seq = ?", [seq]).fetchone()[0])
 
 
-def _summaries(connection: sqlite3.Connection) -> Iterator[CorpusSummary]:
-    for row in connection.execute("SELECT * FROM corpora ORDER BY name").fetchall():
-        sums = connection.execute(
-            """SELECT coalesce(sum(added), 0) AS abstracts, coalesce(sum(identified), 0) AS identified,
-                   coalesce(sum(duplicates), 0) AS duplicates, coalesce(sum(faulty), 0) AS faulty
-               FROM corpus_imports WHERE corpus_seq = ?""",
-            [row["seq"]],
-        ).fetchone()
-        sources = connection.execute(
-            "SELECT source FROM corpus_imports WHERE corpus_seq = ? GROUP BY source ORDER BY min(seq)", [row["seq"]]
-        )
-        yield CorpusSummary(
-            name=row["name"], made_at=row["made_at"], sources=tuple(each[0] for each in sources), **dict(sums)
-        )
+def _summaries(connection: sqlite3.Connection) -> tuple[CorpusSummary, ...]:
+    rows = connection.execute(
+        """SELECT name, made_at, coalesce(sum(added), 0) AS abstracts, coalesce(sum(identified), 0) AS identified,
+               coalesce(sum(duplicates), 0) AS duplicates, coalesce(sum(faulty), 0) AS faulty,
+               (SELECT json_group_array(source) FROM (
+                    SELECT source FROM corpus_imports WHERE corpus_seq = corpora.seq GROUP BY source ORDER BY min(seq)
+                )) AS sources
+           FROM corpora LEFT JOIN corpus_imports ON corpus_seq = corpora.seq GROUP BY corpora.seq ORDER BY name"""
+    )
+    return tuple(record_of(CorpusSummary, row, parsed=("sources",)) for row in rows)

@@ -5,6 +5,9 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator, Sequence
 
+from masis.schema.screening import Abstract
+from masis.store.core.sql import insert
+
 TITLE_WEIGHT, TEXT_WEIGHT, KEYWORDS_WEIGHT = 3.0, 1.0, 2.0
 
 COLUMNS = ("title", "text", "keywords")
@@ -29,14 +32,10 @@ def drop(connection: sqlite3.Connection, corpus_seq: int) -> None:
     connection.execute(f"DROP TABLE {table_of(corpus_seq)}")
 
 
-def insert(
-    connection: sqlite3.Connection, corpus_seq: int, seq: int, *, title: str, text: str, keywords: Sequence[str]
-) -> None:
+def index(connection: sqlite3.Connection, corpus_seq: int, seq: int, abstract: Abstract) -> None:
     """Index one abstract under its number."""
-    connection.execute(
-        f"INSERT INTO {table_of(corpus_seq)} (rowid, title, text, keywords) VALUES (?, ?, ?, ?)",  # noqa: S608
-        [seq, title, text, "\n".join(keywords)],
-    )
+    words = {"title": abstract.title, "text": abstract.text, "keywords": "\n".join(abstract.keywords)}
+    insert(connection, table_of(corpus_seq), {"rowid": seq, **words})
 
 
 def problems(connection: sqlite3.Connection) -> Iterator[str]:
@@ -66,15 +65,11 @@ def search(
     if not terms:
         return []
     table = table_of(corpus_seq)
+    # quoted, so that nothing in a term is read as FTS5's syntax
+    phrases = ['"' + term.replace('"', '""') + '"' for term in terms]
     rows = connection.execute(
         f"""SELECT rowid FROM {table} WHERE {table} MATCH ?
             ORDER BY bm25({table}, {TITLE_WEIGHT}, {TEXT_WEIGHT}, {KEYWORDS_WEIGHT}), rowid LIMIT ? OFFSET ?""",  # noqa: S608 (names of ours)
-        [" OR ".join(map(_phrase, terms)), limit, offset],
+        [" OR ".join(phrases), limit, offset],
     )
     return [row[0] for row in rows]
-
-
-def _phrase(term: str) -> str:
-    """A term as FTS5 quotes it, so that nothing in it is read as syntax."""
-    quoted = term.replace('"', '""')
-    return f'"{quoted}"'

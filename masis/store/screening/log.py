@@ -6,25 +6,16 @@ The two chains are apart, since a screening is no case.
 from __future__ import annotations
 
 import sqlite3
-from typing import Any
 
 from masis.errors import StaleVersion, StoreError, UnknownRecord
-from masis.schema.base import Record
+from masis.schema.base import Page
 from masis.schema.review import SubjectCheck
-from masis.schema.screening import Agreement, Override, ScreeningDecision, ScreeningEntry
+from masis.schema.screening import Agreement, Override, ScreeningDecision, ScreeningEntry, ScreeningEntryKind
 from masis.store.core.chained_log import ChainedLog, StoredLog
-from masis.store.core.conditions import any_of, compared, joined
+from masis.store.core.sql import any_of, compared
 from masis.store.jobs import job_row
 from masis.store.records import ScreeningLogFilter
 from masis.store.screening import subjects
-
-
-class ScreeningLogPage(Record):
-    """One page of the log, and how many entries there are in all."""
-
-    rows: tuple[ScreeningEntry, ...]
-    total: int
-
 
 _JOINS = """
     LEFT JOIN screening_log_payloads AS written ON written.entry_seq = log.seq
@@ -83,14 +74,10 @@ class ScreeningLog(StoredLog[ScreeningDecision, ScreeningEntry]):
 
     def overrides(self, screening_id: str) -> tuple[Override, ...]:
         """What people said about the grades of a screening, oldest first, with the id of each entry."""
-        with self._database.reading() as connection:
-            seq = job_row(connection, "screening", screening_id)["seq"]
-            rows = LOG.rows(connection, "log.screening_seq = ? AND log.kind = 'override'", [seq])
-        entries = map(LOG.read, rows)
         return tuple(
-            each.decision.override.model_copy(update={"id": each.id})
-            for each in entries
-            if each.decision is not None and each.decision.override is not None
+            decision.override.model_copy(update={"id": entry_id})
+            for entry_id, decision in self._said(screening_id, "override")
+            if decision.override is not None
         )
 
     def agreements(self, screening_id: str) -> tuple[Agreement, ...]:
@@ -98,28 +85,35 @@ class ScreeningLog(StoredLog[ScreeningDecision, ScreeningEntry]):
 
         One that was taken back, by whoever had said it, is left out; repeated, it is there once.
         """
-        with self._database.reading() as connection:
-            seq = job_row(connection, "screening", screening_id)["seq"]
-            rows = LOG.rows(connection, "log.screening_seq = ? AND log.kind = 'agreement'", [seq])
         found: dict[tuple[str, str], Agreement] = {}
-        for entry in map(LOG.read, rows):
-            if entry.decision is None or (agreement := entry.decision.agreement) is None:
+        for entry_id, decision in self._said(screening_id, "agreement"):
+            if (agreement := decision.agreement) is None:
                 continue
             key = (agreement.abstract_id, agreement.reviewer)
             if not agreement.agrees:
                 found.pop(key, None)
             elif key not in found:
-                found[key] = agreement.model_copy(update={"id": entry.id})
+                found[key] = agreement.model_copy(update={"id": entry_id})
         return tuple(found.values())
 
-    def entries(self, wanted: ScreeningLogFilter | None = None) -> ScreeningLogPage:
+    def _said(self, screening_id: str, kind: ScreeningEntryKind) -> list[tuple[str, ScreeningDecision]]:
+        """What is left of the entries of a kind about a screening, oldest first, each with its id."""
+        with self._database.reading() as connection:
+            seq = job_row(connection, "screening", screening_id)["seq"]
+            entries = map(LOG.read, LOG.rows(connection, "log.screening_seq = ? AND log.kind = ?", [seq, kind]))
+            return [(each.id, each.decision) for each in entries if each.decision is not None]
+
+    def entries(self, wanted: ScreeningLogFilter | None = None) -> Page[ScreeningEntry]:
         """One page of the log."""
         wanted = wanted or ScreeningLogFilter()
-        where, values = _where(wanted)
-        matching = f"FROM screening_log AS log {_JOINS} WHERE {where}"
+        conditions = [
+            *compared("screenings.id", "=", wanted.screening_id),
+            *compared("log.abstract_id", "=", wanted.abstract_id),
+            *any_of("log.kind", wanted.kinds),
+            *any_of("written.reviewer", wanted.reviewers),
+        ]
         with self._database.reading() as connection:
-            rows, total = LOG.page(connection, matching, values, wanted)
-        return ScreeningLogPage(rows=rows, total=total)
+            return LOG.page(connection, _JOINS, conditions, wanted)
 
     def check_subjects(self) -> SubjectCheck:
         """Compare every entry with the screening, abstract and grade that it is about, as stored."""
@@ -148,24 +142,8 @@ def _open(connection: sqlite3.Connection, decision: ScreeningDecision, seen_vers
         raise StoreError(f"screening {decision.screening_id!r} is {row['state']}: decide about it when it is finished.")
     if seen_version is not None and row["version"] != seen_version:
         raise StaleVersion("the screening has changed since you opened it. Look at it again before deciding.")
-    abstract_id = decision.abstract_id
-    if (
-        abstract_id is not None
-        and not connection.execute(
-            "SELECT 1 FROM screening_abstracts WHERE screening_seq = ? AND abstract_id = ? AND grade IS NOT NULL",
-            [row["seq"], abstract_id],
-        ).fetchone()
-    ):
-        raise UnknownRecord(f"screening {decision.screening_id!r} has no grade of {abstract_id!r}.")
+    graded = "SELECT 1 FROM screening_abstracts WHERE screening_seq = ? AND abstract_id = ? AND grade IS NOT NULL"
+    there = connection.execute(graded, [row["seq"], decision.abstract_id]).fetchone()
+    if decision.abstract_id is not None and there is None:
+        raise UnknownRecord(f"screening {decision.screening_id!r} has no grade of {decision.abstract_id!r}.")
     return int(row["seq"])
-
-
-def _where(wanted: ScreeningLogFilter) -> tuple[str, list[Any]]:
-    return joined(
-        [
-            *compared("screenings.id", "=", wanted.screening_id),
-            *compared("log.abstract_id", "=", wanted.abstract_id),
-            *any_of("log.kind", wanted.kinds),
-            *any_of("written.reviewer", wanted.reviewers),
-        ]
-    )

@@ -14,6 +14,7 @@ from masis.errors import StoreError
 from masis.schema.base import Record
 from masis.schema.screening import Abstract, Grade, Outcome, Round, Screening, ScreeningEvent, Thresholds
 from masis.store.core.process_owner import Owner
+from masis.store.core.sql import record_of
 from masis.store.jobs import (
     StoredJobs,
     assert_not_removed,
@@ -70,36 +71,38 @@ class ScreeningProgress(NamedTuple):
     why: str
 
 
-def store_abstracts(connection: sqlite3.Connection, seq: int, number: int, abstracts: Iterable[Abstract]) -> None:
-    """Write the abstracts that a round brought; a notice that came later has changed one."""
+def _store(
+    connection: sqlite3.Connection, seq: int, abstracts: Iterable[tuple[int, Abstract]], grades: Iterable[Grade]
+) -> None:
+    """Write abstracts, each with the round that brought it (a notice that came later has changed one), and grades.
+
+    Raises StoreError where the abstract of a grade was not handed over.
+    """
     connection.executemany(
         """INSERT INTO screening_abstracts (screening_seq, abstract_id, round, abstract) VALUES (?, ?, ?, ?)
            ON CONFLICT (screening_seq, abstract_id) DO UPDATE SET abstract = excluded.abstract""",
-        [[seq, each.id, number, pack(each.model_dump_json(exclude_defaults=True))] for each in abstracts],
+        ([seq, each.id, number, pack(each.model_dump_json(exclude_defaults=True))] for number, each in abstracts),
     )
+    for grade in grades:
+        kept = connection.execute(
+            "UPDATE screening_abstracts SET grade = ? WHERE screening_seq = ? AND abstract_id = ?",
+            [pack(grade.model_dump_json()), seq, grade.abstract_id],
+        )
+        if not kept.rowcount:
+            name = grade.abstract_id
+            raise StoreError(f"abstract {name!r} was graded and not handed over: hand it over with its grade.")
 
 
-def store_grade(connection: sqlite3.Connection, seq: int, grade: Grade) -> None:
-    """Write the grade of an abstract that was handed over. Raises StoreError where it was not."""
-    kept = connection.execute(
-        "UPDATE screening_abstracts SET grade = ? WHERE screening_seq = ? AND abstract_id = ?",
-        [pack(grade.model_dump_json()), seq, grade.abstract_id],
-    )
-    if not kept.rowcount:
-        raise StoreError(f"abstract {grade.abstract_id!r} was graded and not handed over: hand it over with its grade.")
-
-
-def write_result(connection: sqlite3.Connection, seq: int, screening: Screening, abstracts: Sequence[Abstract]) -> None:
+def _write_result(
+    connection: sqlite3.Connection, seq: int, screening: Screening, abstracts: Iterable[Abstract]
+) -> None:
     """Write the result over what was kept as it went; grades of a round that was not finished go."""
     drop_parts(connection, seq, "round")
     connection.execute("UPDATE screening_abstracts SET grade = NULL WHERE screening_seq = ?", [seq])
     first = {abstract_id: each.number for each in reversed(screening.rounds) for abstract_id in each.retrieved}
     for each in screening.rounds:
         save_part(connection, seq, "round", each.number, pack(each.model_dump_json()))
-    for abstract in abstracts:
-        store_abstracts(connection, seq, first.get(abstract.id, 0), [abstract])
-    for grade in screening.grades:
-        store_grade(connection, seq, grade)
+    _store(connection, seq, ((first.get(each.id, 0), each) for each in abstracts), screening.grades)
     bare = screening.model_copy(update={"rounds": (), "grades": ()})
     order = json.dumps([grade.abstract_id for grade in screening.grades], ensure_ascii=False)
     update_job(
@@ -115,44 +118,23 @@ def write_result(connection: sqlite3.Connection, seq: int, screening: Screening,
     )
 
 
-def read_abstracts(connection: sqlite3.Connection, seq: int) -> list[Abstract]:
-    """Return the abstracts of a screening, in the order they came."""
-    rows = connection.execute("SELECT abstract FROM screening_abstracts WHERE screening_seq = ? ORDER BY seq", [seq])
+def _abstracts(connection: sqlite3.Connection, seq: int) -> list[tuple[int, Abstract]]:
+    """Return the abstracts of a screening, in the order they came, each with the round that brought it."""
+    sql = "SELECT round, abstract FROM screening_abstracts WHERE screening_seq = ? ORDER BY seq"
     with readable(connection, "screening", seq):
-        return [Abstract.model_validate_json(unpack(row[0])) for row in rows]
+        return [
+            (number, Abstract.model_validate_json(unpack(packed))) for number, packed in connection.execute(sql, [seq])
+        ]
 
 
 def _grades(connection: sqlite3.Connection, seq: int) -> dict[str, Grade]:
-    rows = connection.execute(
-        "SELECT grade FROM screening_abstracts WHERE screening_seq = ? AND grade IS NOT NULL ORDER BY seq", [seq]
-    )
+    sql = "SELECT grade FROM screening_abstracts WHERE screening_seq = ? AND grade IS NOT NULL ORDER BY seq"
     with readable(connection, "screening", seq):
-        return {grade.abstract_id: grade for row in rows for grade in [Grade.model_validate_json(unpack(row[0]))]}
+        grades = [Grade.model_validate_json(unpack(row[0])) for row in connection.execute(sql, [seq])]
+    return {grade.abstract_id: grade for grade in grades}
 
 
-def finished_rounds(connection: sqlite3.Connection, seq: int) -> tuple[FinishedRound, ...]:
-    """Return each round with what came with it for the first time."""
-    from masis.screening.rounds.round_loop import (
-        FinishedRound,  # here, since it brings the whole loop, which opening a store does not need
-    )
-
-    grades = _grades(connection, seq)
-    rows = connection.execute(
-        "SELECT abstract_id, round, abstract FROM screening_abstracts WHERE screening_seq = ? ORDER BY seq", [seq]
-    ).fetchall()
-    brought: dict[int, list[Abstract]] = {}
-    with readable(connection, "screening", seq):
-        for row in rows:
-            brought.setdefault(row["round"], []).append(Abstract.model_validate_json(unpack(row["abstract"])))
-    return tuple(
-        FinishedRound(
-            each, tuple(brought.get(each.number, ())), tuple(grades[new] for new in each.new if new in grades)
-        )
-        for each in read_parts(connection, "screening", seq, "round", Round)
-    )
-
-
-def read_result(connection: sqlite3.Connection, row: sqlite3.Row) -> Screening:
+def _read_result(connection: sqlite3.Connection, row: sqlite3.Row) -> Screening:
     """Return the complete result of a finished screening."""
     with readable(connection, "screening", row["seq"]):
         order, _, bare = unpack(row["payload"]).partition("\n")
@@ -194,10 +176,9 @@ class Screenings(StoredJobs[ScreeningEvent, ScreeningProgress]):
         """Store a finished round with the abstracts and grades that came with it; the same number again replaces it."""
         with self._database.transaction(durable=False) as connection:
             seq = self.unfinished(connection, screening_id)["seq"]
-            save_part(connection, seq, "round", finished.round.number, pack(finished.round.model_dump_json()))
-            store_abstracts(connection, seq, finished.round.number, finished.abstracts)
-            for grade in finished.grades:
-                store_grade(connection, seq, grade)
+            number = finished.round.number
+            save_part(connection, seq, "round", number, pack(finished.round.model_dump_json()))
+            _store(connection, seq, ((number, each) for each in finished.abstracts), finished.grades)
             update_job(connection, seq, seen_at=self._database.now())
 
     def finish(self, screening: Screening, abstracts: Iterable[Abstract] = ()) -> None:
@@ -213,30 +194,39 @@ class Screenings(StoredJobs[ScreeningEvent, ScreeningProgress]):
             row = self.row(connection, screening.id)
             if row["state"] == "finished":
                 assert_not_removed(connection, row)
-                if read_result(connection, row) != screening:
+                if _read_result(connection, row) != screening:
                     raise StoreError(f"screening {screening.id!r} is finished with another result, which stays.")
                 return
-            write_result(connection, row["seq"], screening, tuple(abstracts))
+            _write_result(connection, row["seq"], screening, abstracts)
 
     def get(self, screening_id: str) -> Screening:
         """Return a finished screening as the machine left it. Raises UnknownRecord, Removed, StoreError."""
         with self._database.reading() as connection:
-            return read_result(connection, self.finished(connection, screening_id))
+            return _read_result(connection, self.finished(connection, screening_id))
 
     def abstracts(self, screening_id: str) -> dict[str, Abstract]:
         """Return the abstracts of a screening by id, as they were when they were graded, in the order they came."""
         with self._database.reading() as connection:
             row = self.row(connection, screening_id)
-            return {abstract.id: abstract for abstract in read_abstracts(connection, row["seq"])}
+            return {abstract.id: abstract for _, abstract in _abstracts(connection, row["seq"])}
 
     def progress(self, screening_id: str) -> ScreeningProgress:
         """Return how far a screening has come: its settings, the rounds finished so far."""
-        from masis.screening.rounds.round_loop import ResumePoint
+        # imported here, since it brings the whole loop, which opening a store does not need
+        from masis.screening.rounds.round_loop import FinishedRound, ResumePoint
 
         with self._database.reading() as connection:
             row = self.row(connection, screening_id)
             assert_not_removed(connection, row)
-            finished = finished_rounds(connection, row["seq"])
+            abstracts, grades = _abstracts(connection, row["seq"]), _grades(connection, row["seq"])
+            finished = tuple(
+                FinishedRound(
+                    each,
+                    tuple(abstract for number, abstract in abstracts if number == each.number),
+                    tuple(grades[new] for new in each.new if new in grades),
+                )
+                for each in read_parts(connection, "screening", row["seq"], "round", Round)
+            )
             return ScreeningProgress(
                 screening_id=screening_id,
                 question=row["question"],
@@ -273,11 +263,6 @@ def _columns(
     }
 
 
-_SUMMARY = [
-    name for name in ScreeningSummary.model_fields if name not in ("sources", "rounds", "abstracts", "overrides")
-]
-
-
 def _summaries(
     connection: sqlite3.Connection, where: str, values: Sequence[Any], limit: int
 ) -> tuple[ScreeningSummary, ...]:
@@ -291,10 +276,4 @@ def _summaries(
             FROM screenings WHERE {where} ORDER BY seq DESC LIMIT ?""",  # noqa: S608 (conditions of ours, values bound)
         [*values, limit],
     )
-    return tuple(
-        ScreeningSummary(
-            sources=tuple(json.loads(row["sources"])),
-            **{name: row[name] for name in (*_SUMMARY, "rounds", "abstracts", "overrides")},
-        )
-        for row in rows
-    )
+    return tuple(record_of(ScreeningSummary, row, parsed=("sources",)) for row in rows)

@@ -17,7 +17,7 @@ from masis.errors import DatabaseMissing, SettingsError, StoreError
 from masis.schema.base import utc_now
 from masis.services import HealthItem, HealthReport, Workbench
 from masis.services.background import Repeated
-from masis.services.health import before_the_first_case, unopened
+from masis.services.health import without_database
 from masis.settings import load
 from masis.ui.shell.served_database import served_database, was_moved
 
@@ -98,14 +98,14 @@ def look_at(database: Path) -> HealthReport:
         return HealthReport((HealthItem("settings", False, str(error), "Fix the setting and start again."),))
     if was_moved(database):
         moved = DatabaseMissing(f"{database}: was moved or removed while it was served. Put it back, and start again.")
-        return unopened(moved, database, settings, ask_models=False)
+        return without_database(database, settings, moved)
     if not database.exists():
-        return before_the_first_case(database, settings, ask_models=False)
+        return without_database(database, settings)
     try:
         with closing(Workbench.open(database, settings, unguarded="open")) as workbench:
             return workbench.health()
     except StoreError as error:
-        return unopened(error, database, settings, ask_models=False)
+        return without_database(database, settings, error)
 
 
 REPORTS = HealthReports(look_at, served_database)

@@ -143,9 +143,9 @@ function drawView(root, { data, setTriggerValue }) {
       back.onclick = () => turnTo("answer")
       close.after(back) // first: of many reasons the last are scrolled to
     }
-    if (narrow()) return
+    if (narrow() && grid.dataset.tab === "answer") return
     const pane = evidence.getBoundingClientRect()
-    const head = why.offsetHeight + 14
+    const head = narrow() ? 0 : why.offsetHeight + 14
     const { top } = element.getBoundingClientRect() // into the middle of what is seen, with what stands around it
     const room = (pane.height - head - element.offsetHeight) / 2
     const goal = evidence.scrollTop + top - pane.top - head - Math.max(room, 0)
@@ -160,6 +160,7 @@ function drawView(root, { data, setTriggerValue }) {
     }
   }
   const dismiss = () => { clear(); close.remove() }
+  const decides = !root.getRootNode().host?.closest(".st-key-adjudicated-answer") // no decision form is there
   // `target` is the claim or the reference that this is about: its label is given in the decision form (decision.js).
   const say = (label, head, lines, target) => {
     const row = make("div", `reason tone-${label.tone}`)
@@ -168,19 +169,27 @@ function drawView(root, { data, setTriggerValue }) {
     if (head) { const words = make("span", "reason-about", head); words.dir = "auto"; title.append(words) }
     row.append(title)
     for (const line of lines) { const words = make("div", "reason-line", line); words.dir = "auto"; row.append(words) }
-    if (target && !root.getRootNode().host?.closest(".st-key-adjudicated-answer")) { // no decision form is there
+    if (target && decides) {
       const go = plainButton("link label-this", `Label this ${target.split(":")[0]}`)
       if (!root.targetAt) go.append(make("kbd", "", "L"))
       root.targetAt ??= target
       go.onclick = () => window.dispatchEvent(new CustomEvent("masis-label-target", { detail: target }))
-      row.append(go)
+      title.append(go)
     }
     why.append(row)
+    return row
   }
   const targetOf = (issue, piece) => (data.claims[issue.claim] ?? data.references[piece?.citation] ?? data.claims[piece?.claims?.[0]])?.target
   // one fault, whoever raised it: what the others said of it stands below
-  const linesOf = issue => [issue.reason || issue.description, ...issue.also.map(each => `${each.label.text}: ${[each.description, each.reason].filter(Boolean).join(" ")}`)]
-  const sayIssue = (issue, piece) => say(issue.label, `Issue ${issue.number}, ${issue.severity}`, linesOf(issue), targetOf(issue, piece))
+  const linesOf = issue => [...(issue.insert ? [issue.description, issue.reason] : [issue.reason || issue.description]), ...issue.also.map(each => `${each.label.text}: ${[each.description, each.reason].filter(Boolean).join(" ")}`)]
+  const sayIssue = (issue, piece) => {
+    const row = say(issue.label, `Issue ${issue.number}, ${issue.severity}`, linesOf(issue), targetOf(issue, piece))
+    if (!issue.insert || !decides || !data.audited) return
+    const add = plainButton("link insert", "Insert into the correction")
+    add.append(make("kbd", "", "I"))
+    add.onclick = () => window.dispatchEvent(new CustomEvent("masis-insert", { detail: issue.insert }))
+    row.append(add)
+  }
   const sayPiece = piece => {
     const own = (piece.issues ?? []).map(number => issuesByNumber.get(number)).filter(Boolean).sort((a, b) => a.number - b.number)
     for (const issue of own) sayIssue(issue, piece)
@@ -230,7 +239,7 @@ function drawView(root, { data, setTriggerValue }) {
     const line = make("div", "lit-note")
     const places = [...new Set(lit.map(item => item.id))]
     const named = places.length ? places : ids.filter(id => evidenceCards.has(id))
-    line.append(make("span", "", lit.length ? `Highlighted in the evidence: ${plural(lit.length, "passage")} of ` : named.length ? "Named: " : "No passage of the evidence supports or contradicts it."))
+    line.append(make("span", "", lit.length ? "Highlighted in the evidence: " : named.length ? "Named: " : "No passage of the evidence supports or contradicts it."))
     for (const id of named.slice(0, 6)) {
       const go = plainButton("chip", id)
       go.onclick = () => {
@@ -242,11 +251,13 @@ function drawView(root, { data, setTriggerValue }) {
     if (named.length > 6) line.append(make("span", "", `and ${named.length - 6} more`))
     why.append(line)
     if (narrow() && lit.length) {
-      const [first] = lit.toSorted((a, b) => Boolean(b.against) - Boolean(a.against)) // what contradicts it is what is wrong
-      const passage = lit.filter(item => item.id === first.id && Boolean(item.against) === Boolean(first.against)).map(item => item.element.textContent).join("")
-      const words = make("blockquote", "", shortened(passage.trim(), 300))
-      words.dir = "auto"
-      why.append(words)
+      const against = lit.some(item => item.against) // what contradicts it is what is wrong
+      const passages = Map.groupBy(lit.filter(item => Boolean(item.against) === against), item => item.id)
+      for (const [id, items] of [...passages].slice(0, 2)) {
+        const words = make("blockquote", "", `${id}: ${shortened(items.map(item => item.element.textContent).join("").trim(), 300)}`)
+        words.dir = "auto"
+        line.before(words)
+      }
     }
   }
   const choosePieces = test => {
@@ -264,7 +275,7 @@ function drawView(root, { data, setTriggerValue }) {
     const [piece] = choosePieces(item => item.issues?.includes(number))
     sayIssue(issue, piece?.[1])
     showEvidence(issue.claim === undefined ? piece?.[1].claims ?? [] : [issue.claim], issue.evidence)
-    showTab("answer")
+    if (from !== "correction") showTab("answer") // what is corrected stays beside its evidence
     if (from === "issues" && piece) reveal(piece[0])
   }
   // In a narrow window a marker leads to its evidence, `follow` being the marker to come back to.
@@ -635,7 +646,7 @@ function drawView(root, { data, setTriggerValue }) {
     const blocks = blockDrawer(text, card.blocks)
     let length = 0
     for (const piece of card.pieces) {
-      const kind = piece.instructs ? "instructing" : piece.against ? "refuting" : piece.claims?.some(supported) ? "bearing" : piece.claims ? "near" : ""
+      const kind = piece.instructs ? "instructing" : piece.against ? "refuting" : piece.claims?.some(supported) ? "bearing" : piece.claims?.some(claim => claim >= 0) ? "near" : ""
       const span = styled(make("span", kind, piece.text), piece)
       if (piece.instructs) span.title = "Instructs a reader, a model or a tool"
       length += piece.text.length
@@ -699,15 +710,16 @@ function drawView(root, { data, setTriggerValue }) {
     const at = numbers.indexOf(root.issueAt)
     root.issueAt = at < 0 ? numbers[step > 0 ? 0 : numbers.length - 1] : numbers[(at + step + numbers.length) % numbers.length]
     selectIssue(root.issueAt, "answer")
-    const element = tags.get(root.issueAt) ?? issueCards.get(root.issueAt)?.querySelector(".issue-head")
-    element?.focus({ preventScroll: true })
-    reveal(element)
+    const card = issueCards.get(root.issueAt)
+    const tag = tags.get(root.issueAt)
+    ;(tag ?? card?.querySelector(".issue-head"))?.focus({ preventScroll: true })
+    reveal(tag ?? card)
   }
   // Shows the issue to correct, the gravest where none was gone to; returns where its sentence ends, in characters.
   const showFaulty = () => {
     const number = root.issueAt ?? data.issues[0]?.number
     if (number === undefined) return null
-    selectIssue(number, "answer")
+    selectIssue(number, "correction")
     const first = data.difference ? null : data.pieces.find(piece => piece.issues?.includes(number))
     const last = first && data.pieces.findLast(piece => piece.sentence === first.sentence && beginnings.has(piece))
     return last ? beginnings.get(last) + lettersIn(last.text.trimEnd()) : null
@@ -722,6 +734,7 @@ function drawView(root, { data, setTriggerValue }) {
   listen(window, "masis-correct", event => { event.detail.end = showFaulty() })
   listen(window, "masis-words", event => { event.detail.words = data.difference ? null : selectedWords() })
   listen(window, "masis-target", event => { event.detail.target = root.targetAt })
+  listen(window, "masis-insert-chosen", event => { event.detail.found = why.querySelector(".insert"); event.detail.found?.click() })
   listen(window, "masis-labelled", () => { window.getSelection()?.removeAllRanges(); offer.hidden = true })
   listen(window, "masis-reported", drawReported)
   listen(document, "keydown", event => { if (event.key === "Escape" && close.isConnected && !event.defaultPrevented && !event.composedPath()[0].closest?.("input, textarea, select, dialog")) dismiss() })
@@ -746,7 +759,8 @@ function drawView(root, { data, setTriggerValue }) {
   const place = () => { narrow() ? root.append(why) : evidence.prepend(why) }
   place()
   root.unfit?.()
-  root.unfit = fitToWindow(evidence, () => window.masisDock ?? 0)
+  // what lies over the foot of the evidence: the correction, and in a narrow window the reasons
+  root.unfit = fitToWindow(evidence, () => (window.masisDock ?? 0) + (narrow() ? why.offsetHeight : 0))
   root.resized?.disconnect()
   root.resized = new ResizeObserver(() => { if ((why.parentElement === root) !== narrow()) place() })
   root.resized.observe(root)

@@ -43,6 +43,7 @@ class Panel {
     asked("masis-label", words => this.labelWords(words))
     asked("masis-report-edit", place => this.editReport(place))
     asked("masis-label-target", target => this.labelTarget(target))
+    asked("masis-insert", text => this.insert(text))
     listen(document, "keydown", event => this.key(event))
     listen(window, "pagehide", () => this.flush())
     listen(document, "visibilitychange", () => this.flush())
@@ -220,6 +221,20 @@ class Panel {
     corrected.scrollTop = (corrected.scrollHeight * before) / corrected.value.length - corrected.clientHeight / 2
   }
 
+  // What the answer leaves out goes to the end of its correction.
+  insert(text) {
+    if (this.refused()) return
+    const before = this.fields.corrected ?? this.data.answer
+    if (before.includes(text)) { this.say("The correction has this already."); return }
+    const corrected = `${before.trimEnd()} ${text}`
+    this.reopened = true
+    this.asked = null
+    this.el.corrected.value = corrected
+    this.change({ verdict: "override", corrected }, { now: true, says: `Inserted at the end of the correction: ${text}` })
+    this.el.corrected.setSelectionRange(before.length, corrected.length)
+    this.el.corrected.scrollTop = this.el.corrected.scrollHeight
+  }
+
   // Says why a key or a press can't decide now, and returns whether that is so.
   refused() {
     const why = this.closed() ? this.data.notice.text
@@ -366,7 +381,7 @@ class Panel {
   // The next case that needs review; once there is none, the next one of the list.
   next() { this.go(this.data.go.waiting ? "next" : "forward") }
 
-  go(kind) { this.leaving = true; this.drawReady(); this.act(kind) }
+  go(kind) { if (this.asked) this.withdraw(); this.leaving = true; this.drawReady(); this.act(kind) }
 
   discard() {
     const before = this.fields
@@ -380,11 +395,22 @@ class Panel {
 
   act(kind, more) { this.flush(); this.fire("act", { kind, case: this.data.case, reviewer: this.name(), at: Date.now(), ...more }); this.expectAnswer() }
 
+  // Takes back an approval that waits for an answer to what was asked about it.
+  withdraw() {
+    this.asked = null
+    this.change({ verdict: this.data.blank.verdict, reason: this.data.blank.reason }, { now: true })
+    this.say("Not approved: nothing was recorded.")
+  }
+
+  // What is begun here comes first, then the decision that stands here; another case's only once it has been named.
   undo() {
     if (this.own?.before) this.undoOwn()
+    else if (this.asked) this.withdraw()
+    else if (this.open() && this.entered()) this.discard()
     else if (this.data.standing?.undoable) this.act("undo", { entry: this.data.standing.id })
     else if (this.data.standing && this.data.notice) this.say(this.data.notice.text)
-    else if (this.data.previous) this.go("undo_previous")
+    else if (this.data.previous && this.namesPrevious) this.go("undo_previous")
+    else if (this.data.previous) { this.own = this.data.message = null; this.draw() }
     else this.say("There is nothing to undo.")
   }
 
@@ -417,6 +443,11 @@ class Panel {
     const open = document.querySelector(STREAMLIT.elements.dialog)
     // Esc leaves a field, and whatever else has the focus: from then on keys are the form's again
     if (event.key === "Escape" && !open && (off || (this.root.contains(within) && typesIn(within)))) { within.blur(); return }
+    if (event.key === "Escape" && !open && (this.asked || this.own)) {
+      if (this.asked) this.withdraw()
+      else { this.own = null; this.draw() }
+      return
+    }
     if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || typesIn(within) || open) return
     if (off) {
       if (/^[a-z]$/i.test(event.key)) this.say("Keys are off while another control has the focus: press Esc, then the key again.", "warn")
@@ -439,6 +470,11 @@ class Panel {
         const asked = { target: null }
         window.dispatchEvent(new CustomEvent("masis-target", { detail: asked }))
         this.labelTarget(asked.target)
+      },
+      i: () => {
+        const asked = { found: null }
+        window.dispatchEvent(new CustomEvent("masis-insert-chosen", { detail: asked }))
+        if (!asked.found) this.say("Nothing to insert: go to an issue of what is missing with F.")
       },
       m: () => (event.shiftKey ? this.reportWhole() : this.labelWords()),
       g: () => window.dispatchEvent(new Event("masis-turn")),
@@ -507,7 +543,8 @@ class Panel {
     el.reasonTitle = make("div", "label", "Reason")
     reasonHead.append(el.reasonTitle, make("span", "dim small while-typing", "Esc, then a number"))
     el.other = named("input", "text", "", { type: "text", maxlength: "300", "aria-label": "Reason in your own words", placeholder: "In your own words" })
-    el.reasonBlock.append(reasonHead, el.reasons, el.other)
+    el.reasonHint = make("p", "dim small", "The main one; the note (T) takes the others.")
+    el.reasonBlock.append(reasonHead, el.reasonHint, el.reasons, el.other)
     el.editor = make("div", "block editor")
     const editorHead = make("div", "row")
     const editorLabel = named("label", "label", "Corrected answer ", { for: "corrected" })
@@ -636,12 +673,14 @@ class Panel {
     const { previous, standing } = this.data
     const before = previous && !standing && !this.entered() ? { text: `${previous}.`, tone: "calm", before: true } : null
     const message = this.own ?? this.data.message ?? before
+    this.namesPrevious = Boolean(message) && message === before
     this.el.message.replaceChildren()
     this.el.message.hidden = !message
     if (!message) return
     this.el.message.className = `message tone-${message.tone}`
     this.el.message.append(make("span", "", message.text))
-    if (message.before) this.el.message.append(" ", button("quiet", "Undo", "U", () => this.undo()))
+    this.root.style.setProperty("--foot", `${this.el.foot.offsetHeight}px`)
+    if (message.before) this.el.message.append(" ", button("quiet", message === before ? "Undo it there" : "Undo", "U", () => this.undo()))
   }
 
   // Asked once before an answer with open serious issues is approved; the log records that they were listed.
@@ -659,7 +698,7 @@ class Panel {
       list.append(item)
     }
     if (count > 8) list.append(make("li", "dim", `and ${count - 8} more`))
-    el.ask.append(make("p", "", `${count === 1 ? "One serious issue is" : `${count} serious issues are`} open in ${data.about.name}. Approve it all the same? A again, or submit; the decision records that you saw this.`), list)
+    el.ask.append(make("p", "", `${count === 1 ? "One serious issue is" : `${count} serious issues are`} open in ${data.about.name}. Approve it all the same? A again, or submit; the decision records that you saw this. U takes it back.`), list)
   }
 
   drawStanding() {
@@ -715,6 +754,7 @@ class Panel {
     el.reasonBlock.hidden = !offered.length
     const needed = ["override", "reject"].includes(fields.verdict)
     el.reasonTitle.textContent = needed ? "One reason" : "One reason (optional)"
+    el.reasonHint.hidden = offered.filter(each => each.suggested).length < 2
     const drawn = JSON.stringify(offered)
     if (el.reasons.dataset.drawn !== drawn) {
       el.reasons.dataset.drawn = drawn

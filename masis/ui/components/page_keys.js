@@ -10,6 +10,12 @@ class PageKeys {
     document.addEventListener("keydown", this.pressed)
     this.leads = event => this.goes(event)
     window.addEventListener("keydown", this.leads, true)
+    // Streamlit takes a text once its field is left: what a correction changes is to show while it is typed
+    this.types = ({ target }) => {
+      clearTimeout(this.pause)
+      if (target.closest(".st-key-final-corrected")) this.pause = setTimeout(() => target.dispatchEvent(new FocusEvent("focusout", { bubbles: true })), 500)
+    }
+    document.addEventListener("input", this.types)
   }
 
   update({ data }) {
@@ -30,31 +36,33 @@ class PageKeys {
   leave() {
     document.removeEventListener("keydown", this.pressed)
     window.removeEventListener("keydown", this.leads, true)
+    document.removeEventListener("input", this.types)
   }
 
   // One case of an adjudication gives way to another: until the page is drawn, a key would be meant for the one before,
-  // and does nothing. The server takes a moment to begin: what has not begun after a while had nothing to do.
+  // and does nothing. A verdict is recorded once the choice before it has arrived, also where both keys came at once.
   goes(event) {
-    if (!this.root.isConnected || !document.querySelector(".st-key-final-form")) return
+    if (!this.root.isConnected || !document.querySelector(".st-key-adjudication")) return
     const records = event.key === "Enter" && (event.ctrlKey || event.metaKey)
     const letter = event.key.length === 1 && !event.ctrlKey && !event.metaKey && !event.altKey && !typesIn(event.composedPath()[0])
     if (!records && !letter) return
-    if (this.leaving) {
+    if (this.leaving || (records && this.chosen)) {
       event.preventDefault()
       event.stopImmediatePropagation()
-      return
+      this.records ||= records && !this.leaving
+    } else if (records || "unp".includes(event.key.toLowerCase())) {
+      this.leaving = true
+      whenDrawn(() => { this.leaving = false })
+    } else if (event.key.toLowerCase() in this.data.fields && !this.chosen) {
+      this.chosen = true
+      whenDrawn(() => {
+        this.chosen = false
+        if (!this.records) return
+        this.records = false
+        const enter = { key: "Enter", code: "Enter", keyCode: 13, ctrlKey: true, bubbles: true, composed: true, cancelable: true }
+        document.activeElement.dispatchEvent(new KeyboardEvent("keydown", enter))
+      })
     }
-    if (!records && !"unp".includes(event.key.toLowerCase())) return
-    this.leaving = true
-    const pressed = Date.now()
-    let began = false
-    const look = () => {
-      const runs = document.querySelector(STREAMLIT.elements.app)?.dataset[STREAMLIT.state.script] !== STREAMLIT.state.idle
-      began ||= runs
-      this.leaving = Date.now() < pressed + (began ? 3000 : 250) && (runs || !began)
-      if (this.leaving) setTimeout(look, 30)
-    }
-    setTimeout(look, 30)
   }
 
   key(event) {
@@ -115,6 +123,20 @@ class PageKeys {
     if (this.sheet.open) this.sheet.close()
     else this.sheet.showModal()
   }
+}
+
+// Calls when the page is drawn that a key leads to. The server takes a moment to begin: what has not begun after a while
+// had nothing to do.
+function whenDrawn(then) {
+  const pressed = Date.now()
+  let began = false
+  const look = () => {
+    const runs = document.querySelector(STREAMLIT.elements.app)?.dataset[STREAMLIT.state.script] !== STREAMLIT.state.idle
+    began ||= runs
+    if (Date.now() < pressed + (began ? 3000 : 250) && (runs || !began)) setTimeout(look, 30)
+    else then()
+  }
+  setTimeout(look, 30)
 }
 
 // The table in which the focus is goes on by a row; where it is in none, the first table of the page is entered. A step

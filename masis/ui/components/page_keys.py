@@ -29,4 +29,4 @@ def page_keys(page: str) -> None:
 
     """
     about = {"focus": st.session_state.pop(_FOCUS, None), "case": address.value("case")}
-    _KEYS(data={**page_key_map(page), **about}, key="page-keys")
+    _KEYS(data={**page_key_map(page, about["case"]), **about}, key="page-keys")

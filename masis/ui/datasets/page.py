@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import streamlit as st
 
-from masis.datasets.exports import DECIDED, ENCODINGS, FORMATS, Change, Selection
+from masis.datasets.exports.export import DECIDED, ENCODINGS, Selection
+from masis.datasets.exports.formats import FORMATS
+from masis.datasets.exports.versions import Change
 from masis.errors import MasisError, NotAllowed, UnknownRecord
 from masis.schema.wording import counted
 from masis.services import Workbench

@@ -11,14 +11,17 @@ from uuid import uuid4
 import streamlit as st
 from pydantic import ValidationError
 
-from masis.datasets.mapping import OWN_FORMAT, Fitting, Profile, builtin
-from masis.datasets.mapping.columns import (
+from masis.datasets.mapping.profile import (
+    OWN_FORMAT,
     ColumnChoice,
+    Profile,
+    builtin,
     columns_key,
     likely_choice,
     profile_of,
     still_there,
 )
+from masis.datasets.mapping.reader import Fitting
 from masis.errors import InputError
 from masis.schema.columns import Column, columns_of
 from masis.services import Actor, Workbench

@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import streamlit as st
 
-from masis.datasets.mapping import OWN_FORMAT, Profile, builtin
+from masis.datasets.mapping.profile import OWN_FORMAT, Profile, builtin
 from masis.errors import InputError, MasisError
 from masis.schema.wording import counted
 from masis.services import Actor, Workbench

@@ -94,7 +94,7 @@ def case_of(question: str, pasted: Pasted, answer: str) -> Case:
     try:
         case = Case.model_validate({"id": "new", **content})
     except ValidationError as error:
-        raise explain(error, content) from error
+        raise explain(error) from error
     return check_case(Case.model_validate({"id": case_id(case), **content}))
 
 

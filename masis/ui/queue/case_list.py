@@ -5,14 +5,18 @@ from __future__ import annotations
 import io
 import tempfile
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import streamlit as st
 
-from masis.datasets.exports import DECIDED, ENCODINGS, FORMATS, Selection
+from masis.datasets.exports.export import DECIDED, ENCODINGS, Selection
+from masis.datasets.exports.formats import FORMATS
 from masis.schema.actor import Actor
+from masis.schema.review import Standing
 from masis.schema.wording import counted, shortened
-from masis.services import Workbench
+from masis.services import Workbench, demo_cases
+from masis.services.cases import FOUND
 from masis.services.records import NOT_DECIDED, CaseFilter, CasePage, CaseSummary, Facets, QueueOrder
 from masis.ui.components.linked_table import Cell, Column, Row, column, linked_table, row
 from masis.ui.shell import address
@@ -22,7 +26,17 @@ from masis.ui.shell.permissions import carried_out, needs
 from masis.ui.shell.reviewer import actor, reviewer
 from masis.ui.shell.served_database import command, command_markdown
 from masis.views.markdown import coloured, escaped
-from masis.views.words import FOR_YOU, MACHINE_HIDDEN, SIGNS, STANDING, LabelData, label, model_words, stands
+from masis.views.words import DECIDED as DECIDED_AS
+from masis.views.words import (
+    FOR_YOU,
+    MACHINE_HIDDEN,
+    SEVERITY,
+    STANDING,
+    LabelData,
+    label,
+    model_words,
+    stands,
+)
 
 PRODUCT = (
     "MASIS checks the citations and claims of AI answers against their evidence, and a person decides: a fluent answer "
@@ -32,7 +46,8 @@ PRODUCT = (
 BY_MACHINE: tuple[QueueOrder, ...] = ("risk", "disagreement", "least_confident")
 """The orders that go by what audits found."""
 ORDER_SAYS: dict[QueueOrder, str] = {
-    "risk": "What is wrong comes first, then what could not be confirmed; within each the strongest signs of a fault.",
+    "risk": "What is wrong comes first, then what could not be confirmed; in each the most severe issue, then the "
+    "strongest signs of a fault.",
     "disagreement": "Where citation engine, critic and evaluator differ most about an answer comes first.",
     "least_confident": "Unscored answers come first, then those the critic trusts least.",
     "newest": "The case imported last comes first.",
@@ -62,7 +77,7 @@ def show_cases(workbench: Workbench) -> None:
         _views(workbench)
         if not blind or only_decided(wanted):
             _export(workbench, wanted, page)
-    _standings(facets)
+    _standings(workbench, facets, wanted)
     adjudications = workbench.team.adjudications(actor())
     _narrowed(page, wanted, shown, adjudications, blind=blind)
     if not page.total:
@@ -71,11 +86,20 @@ def show_cases(workbench: Workbench) -> None:
     way = address.list_parameters()  # once: reading the address for each row took a quarter of the page's time
     mine = workbench.store.team.assigned_among(actor().name, (summary.id for summary in page.rows))
     for_me = {summary.id for summary in adjudications.rows}
+    states = distinct([state_cell(workbench, summary, adjudicate=summary.id in for_me) for summary in page.rows])
     rows = [
-        case_row(summary, way, order=shown.order, mine=summary.id in mine, adjudicate=summary.id in for_me)
-        for summary in page.rows
+        case_row(
+            summary,
+            way,
+            order=shown.order,
+            state=state,
+            mine=summary.id in mine,
+            adjudicate=summary.id in for_me,
+        )
+        for summary, state in zip(page.rows, states, strict=True)
     ]
-    if opened := linked_table(case_columns(shown.order), rows, description="Cases", key="case-list"):
+    columns = case_columns(shown.order, brief=None in states)
+    if opened := linked_table(columns, rows, description="Cases", key="case-list"):
         if opened in for_me:
             st.switch_page("pages/team.py", query_params={"case": opened})
         address.open_case(opened)
@@ -107,12 +131,15 @@ def _search_and_order(*, blind: bool) -> None:
     )
 
 
-def _standings(facets: Facets) -> None:
+def _standings(workbench: Workbench, facets: Facets, wanted: CaseFilter) -> None:
     """Draw the main filter: where cases stand, each with its count; without a choice all that are not decided.
 
-    A press shows what stands there in place of what was shown. An address may name several, which stay chosen together.
+    What else narrows the list narrows the counts. A press shows what stands there in place of what was shown. An
+    address may name several, which stay chosen together.
     """
     counts = {name: facets.standings[name] for name in STANDING if facets.standings.get(name)}
+    if any(address.value(name) for name in address.FILTERS if name != address.STANDINGS.name):
+        counts = {name: count for name in counts if (count := _count(workbench, wanted, name))}
     chosen = address.several("standing", STANDING)
     counts |= {name: 0 for name in chosen if name not in counts}
     several = len(chosen) > 1
@@ -124,6 +151,12 @@ def _standings(facets: Facets) -> None:
         label_visibility="collapsed",
         **address.kept("standing", [], shows=chosen if several else next(iter(chosen), None)),
     )
+
+
+def _count(workbench: Workbench, wanted: CaseFilter, standing: Standing) -> int:
+    standings = FOUND if standing == "to_review" else (standing,)
+    narrowed = wanted.model_copy(update={"standings": standings, "viewer": actor().name})
+    return workbench.cases.count(workbench.cases.blinded(actor(), narrowed))
 
 
 def _drawer(workbench: Workbench, facets: Facets, *, blind: bool) -> None:
@@ -190,7 +223,8 @@ def _narrowed(page: CasePage, wanted: CaseFilter, shown: CaseFilter, adjudicatio
     first = (wanted.page - 1) * wanted.size + 1
     part = f"{first:,} to {first + len(page.rows) - 1:,} of " if page.total > len(page.rows) else ""
     left_out = ", decided ones left out" if wanted.standings == NOT_DECIDED else ""
-    says = f"**{part}{counted(page.total, 'case')}**{left_out}. {ORDER_SAYS[shown.order]}"
+    order = order_says(shown.order, shown.standings)
+    says = f"**{part}{counted(page.total, 'case')}**{left_out}. {order} **?** shows the keys."
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="list-head"):
         st.caption(f"{says} :material/visibility_off: {MACHINE_HIDDEN}" if blind else says, width="content")
         adjudications_link(adjudications)
@@ -205,6 +239,15 @@ def _narrowed(page: CasePage, wanted: CaseFilter, shown: CaseFilter, adjudicatio
             )
         if any(address.value(name) for name in address.FILTERS):
             st.button("Clear all", key="clear-all", type="tertiary", on_click=_clear)
+
+
+def order_says(order: QueueOrder, standings: Sequence[Standing] = ()) -> str:
+    """Say how a list is ordered, of cases of these standings."""
+    if order != "risk" or len(standings) != 1:
+        return ORDER_SAYS[order]
+    if standings == ("nothing_found",):
+        return "Those with a lesser issue come first, the most severe of them before the others."
+    return "The most severe issue comes first, then the strongest signs of a fault."
 
 
 def _remove_filter(name: str, word: str | None) -> None:
@@ -345,13 +388,13 @@ def zipped(workbench: Workbench, who: Actor, form: str, wanted: CaseFilter, enco
 
 _QUESTION = column("Question", "main")
 _FOUND = column("What the audit found", "main")
-_FIGURES: dict[QueueOrder, str] = {"risk": "Signs of a fault", "least_confident": "Confidence"}
+_FIGURES: dict[QueueOrder, str] = {"risk": "Severity", "least_confident": "Confidence"}
 """The figure that an order goes by; the other orders show the quality alone."""
 
 
 def case_columns(order: QueueOrder, *, brief: bool = False) -> list[Column]:
     """Return the columns of ``case_row``; the last one shows what the list is ordered by."""
-    figure = column(_FIGURES.get(order, "Quality"), "figure", hide="hide-narrow")
+    figure = column(_FIGURES.get(order, "Quality"), "figure", hide="" if order == "risk" else "hide-narrow")
     return [_QUESTION, *([] if brief else [column("State", "pills")]), _FOUND, figure]
 
 
@@ -364,7 +407,7 @@ def case_row(
     *,
     order: QueueOrder = "newest",
     page: str = "review",
-    brief: bool = False,
+    state: Cell | None = None,
     mine: bool = False,
     adjudicate: bool = False,
 ) -> Row:
@@ -375,7 +418,7 @@ def case_row(
         parameters: describe the list the case is in (``address.list_parameters``).
         order: that of the list: its figure is shown.
         page: where the row leads.
-        brief: whether where the case stands is left out, for a list of cases that all stand alike.
+        state: where it stands; left out where all cases listed stand alike.
         mine: whether the case is assigned to whoever looks at the list.
         adjudicate: whether it waits for their adjudication, where the row leads.
 
@@ -386,8 +429,8 @@ def case_row(
     if mine:
         question["pills"] = [MINE]
     cells = [question, _found(summary), _figure(summary, order)]
-    if not brief:
-        cells.insert(1, _stands(summary, adjudicate=adjudicate))
+    if state is not None:
+        cells.insert(1, state)
     return row(*cells, open=summary.id)
 
 
@@ -396,26 +439,46 @@ def _figure(summary: CaseSummary, order: QueueOrder) -> Cell | None:
     revised = [] if summary.revised_quality is None else [f"revised {summary.revised_quality:.2f}"]
     quality = [] if summary.quality is None else [f"quality {summary.quality:.2f}"]
     if order == "risk":
-        return _signs(summary)
+        return _severity(summary)
     if order == "least_confident":
         return {"score": summary.confidence, "below": [*quality, *revised]}
     return {"score": summary.quality, "below": revised}
 
 
-def _signs(summary: CaseSummary) -> Cell | None:
-    """Return how strong the signs of a fault are; what was found is counted by kind beside the worst issue."""
-    if summary.fault_probability is None:
+def _severity(summary: CaseSummary) -> Cell | None:
+    """Return how severe the worst issue is, in a neutral colour where it is one that the acceptance rule lets pass."""
+    if not summary.iterations:
         return None
-    strength = next(word for least, word in SIGNS if summary.fault_probability >= least)
-    confidence = "" if summary.confidence is None else f"confidence {summary.confidence:.2f}"
-    return {"text": strength, "below": [confidence]}
+    passed = summary.standing == "nothing_found"
+    if summary.severity is None:
+        return {"text": "nothing" if passed else "none"}
+    word = SEVERITY[summary.severity]
+    return {"pills": [label(word._replace(tone="calm") if passed else word)]}
 
 
-def _stands(summary: CaseSummary, *, adjudicate: bool) -> Cell:
+def distinct(states: Sequence[Cell]) -> Sequence[Cell | None]:
+    """Return where cases stand without the badge, or without anything, that all of them share."""
+    if all(each == states[0] for each in states):
+        return [None] * len(states)
+    if all(each["pills"] == states[0]["pills"] for each in states):
+        return [{**each, "pills": []} for each in states]
+    return states
+
+
+def who_decided(workbench: Workbench, case_id: str) -> list[str]:
+    """Say what each reviewer of a case decided, with their names where the policy shows them."""
+    named = workbench.trust.shows_names()
+    decisions = [entry.decision for entry in workbench.reviews.individual(case_id) if entry.decision]
+    who = {each.reviewer: f"{each.reviewer}: " if named else "" for each in decisions}
+    return [f"{who[each.reviewer]}{DECIDED_AS[each.verdict].text}" for each in decisions if each.verdict]
+
+
+def state_cell(workbench: Workbench, summary: CaseSummary, *, adjudicate: bool = False) -> Cell:
     """Return where a case stands, with what of it the standing leaves open: its verdict, by whom, what is awaited."""
+    if adjudicate:
+        return {"pills": [label(FOR_YOU)], "below": who_decided(workbench, summary.id)}
     word, more = stands(summary.standing, summary.state)
     who = f"by {summary.reviewer}" if summary.reviewer else ""
-    word = FOR_YOU if adjudicate else word
     return {"pills": [label(word)], "below": [f"{more} {who}".strip()]}
 
 
@@ -441,7 +504,7 @@ def show_nothing_yet(workbench: Workbench) -> None:
         st.markdown("**Look around**")
         st.markdown("Adds prepared cases from ten fields to this database, some with fabricated citations.")
         if st.button("Load the demo cases", type="primary", **needs("audit")):
-            workbench.cases.add_demo(actor())
+            workbench.cases.add(actor(), demo_cases())
             st.rerun()
     with paste.container(border=True, height="stretch"):
         st.markdown("**Audit one answer**")

@@ -70,7 +70,7 @@ def headline(facets: Facets) -> str:
     if waiting := facets.states.get("needs_review", 0):
         wrong, passed = facets.standings.get("wrong", 0), facets.states.get("accepted", 0)
         flagged = f"; the audit accuses {wrong:,} of them" if 0 < wrong < waiting else ""
-        unseen = f"; {passed:,} passed the audit unseen by a person" if passed else ""
+        unseen = f"; {passed:,} passed the audit without a person's decision" if passed else ""
         between = f"; {differ:,} {'needs' if differ == 1 else 'need'} an adjudication" if differ else ""
         return f"{counted(waiting, 'case needs', 'cases need')} review{flagged}{between}{unseen}"
     if differ:
@@ -133,7 +133,7 @@ def _waiting(workbench: Workbench, facets: Facets) -> None:
     _assigned(workbench)
     mine = workbench.store.team.assigned_among(actor().name, (summary.id for summary in page.rows))
     order: QueueOrder = "random" if blind else "risk"
-    rows = [case_row(summary, {}, order=order, brief=True, mine=summary.id in mine) for summary in page.rows]
+    rows = [case_row(summary, {}, order=order, mine=summary.id in mine) for summary in page.rows]
     columns = case_columns(order, brief=True)
     if opened := linked_table(columns, rows, description="Cases that need review", key="waiting"):
         st.switch_page("pages/review.py", query_params={"case": opened})

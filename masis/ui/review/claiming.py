@@ -52,7 +52,8 @@ def claim_case(workbench: Workbench, view: CaseView) -> ClaimNotice | None:
         final = view.decision.decision if view.decision else None
         if final is not None and final.kind == "adjudication" and final.verdict is not None:
             why = final.reason.rstrip(".") or "no reason given"
-            says = f"{DECIDED[final.verdict].text} by {final.reviewer} as final verdict: {why}. {says}"
+            as_final = "" if final.verdict == "escalate" else " as final verdict"
+            says = f"{DECIDED[final.verdict].text} by {final.reviewer}{as_final}: {why}. {says}"
         return ClaimNotice(says, closed=True, adjudicate=True)
     if view.state not in WAITING:
         return None

@@ -12,7 +12,7 @@ from masis.services.records import CaseSummary, RunSummary
 from masis.ui.components import registered
 from masis.ui.components.case_head import case_head
 from masis.ui.components.linked_table import linked_table
-from masis.ui.queue.case_list import case_columns, case_row
+from masis.ui.queue.case_list import case_columns, case_row, state_cell
 from masis.ui.review.run_list import RUN_COLUMNS, run_name, run_row
 from masis.ui.shell import address
 from masis.ui.shell.frame import tab_title
@@ -206,7 +206,7 @@ def _show_ways_in(workbench: Workbench) -> None:
     if several:
         st.header("Cases with several audits")
         summaries = [workbench.cases.summary(case_id) for case_id in several]
-        rows = [case_row(each, {}, page="compare") for each in summaries]
+        rows = [case_row(each, {}, page="compare", state=state_cell(workbench, each)) for each in summaries]
         if opened := linked_table(
             case_columns("newest"), rows, description="Cases with several audits", key="several-runs"
         ):

@@ -62,7 +62,8 @@ class _Form:
 
     ``token`` goes with every submit of it: the same token twice is one decision. ``ack`` names the last post that was
     kept, ``handled`` the last submit that was answered, ``done`` the tokens of decisions made, and of drafts discarded,
-    here. ``asked`` is what was asked about once: the same again is recorded.
+    here. ``asked`` is what was asked about once: the same again is recorded. ``came_back``: an undo led here from
+    another case.
     """
 
     case_id: str
@@ -74,6 +75,7 @@ class _Form:
     handled: dict[str, Any] | None = None
     done: list[str] = field(default_factory=list)
     asked: set[str] = field(default_factory=set)
+    came_back: bool = False
 
     def renew(self) -> None:
         """Start a fresh form, as after a submit."""
@@ -207,9 +209,10 @@ def _open_form(context: _PanelContext) -> _Form:
         message = form.message if form and form.case_id == context.case_id else None
         ack = form.ack if form and form.case_id == context.case_id else None
         carried = st.session_state.pop(_CARRIED, None)
-        if carried and carried[0] == context.case_id:
+        came_back = bool(carried and carried[0] == context.case_id)
+        if came_back:
             message = carried[1]
-        form = _Form(context.case_id, actor().name, saved_at, message=message, ack=ack)
+        form = _Form(context.case_id, actor().name, saved_at, message=message, ack=ack, came_back=came_back)
         st.session_state[_FORM] = form
     return form
 
@@ -505,7 +508,9 @@ def _next_waiting(context: _PanelContext, form: _Form, *, skip: bool, done: str 
     team, wanted = context.workbench.team, context.place.wanted
     if skip:
         team.skip(actor(), [context.case_id])
-    found = team.next_open(actor(), wanted, context.case_id)
+    # who came back to undo goes on where the queue begins, not behind cases that were left for it
+    here = context.case_id
+    found = team.next_open(actor(), wanted, None if form.came_back else here, without=[here])
     _open(form, found, "" if found else f"{done}{why_nothing(team.why_empty(actor(), wanted))}")
 
 
@@ -567,9 +572,7 @@ def _data(context: _PanelContext, form: _Form) -> dict[str, Any]:
         "history": forms.with_audits(history, view.runs),
         "go": {
             "waiting": context.place.waiting > 0,
-            "says": f"{context.place.waiting:,} to review in this queue"
-            if context.place.waiting
-            else "No case to review in this queue",
+            "says": f"{counted(context.place.waiting, 'case')} without a decision",
         },
         "keys": keys.key_map(),
     }

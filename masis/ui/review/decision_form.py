@@ -371,13 +371,12 @@ def check(answer: str, case: Case, settings: Settings | None = None, shown: str 
 
 
 def _changed(shown: str, corrected: str) -> str:
-    """Name the words that a correction changes, so that a slip of the hand is seen."""
-    quoted = [
-        f"{'−' if each.kind == 'out' else '+'} “{shortened(' '.join(each.text.split()), 60)}”"
+    """Name all words that a correction changes, so that a slip of the hand is seen."""
+    return " ".join(
+        f"{'−' if each.kind == 'out' else '+'} “{' '.join(each.text.split())}”"
         for each in word_changes(shown, corrected)
         if each.kind != "same" and each.text.strip()
-    ]
-    return " ".join([*quoted[:OFFENDERS_NAMED], *(["…"] if len(quoted) > OFFENDERS_NAMED else [])])
+    )
 
 
 def correction(decision: Decision, run: Run | None, case: Case) -> list[tuple[str, str]]:

@@ -9,7 +9,7 @@ from typing import BinaryIO, get_args
 
 import streamlit as st
 
-from masis.datasets.exports import DECIDED, Selection
+from masis.datasets.exports.export import DECIDED, Selection
 from masis.errors import StoreError, UnknownRecord
 from masis.schema.review import CaseState, EntryKind, EntrySource, LogCheck, LogEntry
 from masis.schema.team import MachineShown, QueuePolicy

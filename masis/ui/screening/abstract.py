@@ -297,7 +297,7 @@ def _appraisal(
             "rules."
         )
         show_problem(_CORRECTION)
-        items = appraise(abstract, grade.design, grade.sample_sizes) if grade.design else ()
+        items = appraise(abstract, grade.design) if grade.design else ()
         for each in sorted(items, key=lambda item: -item.points):
             _row(
                 opened,

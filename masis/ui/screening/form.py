@@ -9,13 +9,14 @@ from __future__ import annotations
 import hashlib
 import itertools
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from io import BytesIO
-from typing import Any, NamedTuple
+from typing import Any
 
 import streamlit as st
-from pydantic import InstanceOf
+from pydantic import InstanceOf, ValidationError
 
 from masis.api.roles import offered_models
 from masis.datasets.readers.abstracts import read_abstracts
@@ -78,26 +79,9 @@ _STYLE = """<style>
 """What was chosen is shown in the primary colour, on which Streamlit's white has too little contrast in the dark."""
 
 
-class Tunable(NamedTuple):
-    """A number that the form offers: the setting, its words, its bounds."""
-
-    name: str
-    text: str
-    least: int
-    most: int
-
-
-TUNABLE = (
-    Tunable("screening_retrieve", "Abstracts a round", 1, 200),
-    Tunable("screening_max_rounds", "Most rounds", 1, 8),
-)
-
-
-class NamedFile(NamedTuple):
-    """A file by the name it was uploaded with."""
-
-    name: str
-    stream: BytesIO
+TUNABLE = (("screening_retrieve", "Abstracts a round", 1, 200), ("screening_max_rounds", "Most rounds", 1, 8))
+"""Numbers that the form offers: the setting, its words, its bounds."""
+OFFERED = (*(name for name, *_ in TUNABLE), MEMORY, GRADERS, CRITERIA, CONCEPTS)
 
 
 class CorpusUpload(BackgroundTask):
@@ -106,58 +90,49 @@ class CorpusUpload(BackgroundTask):
     ``errors`` are of single records, ``refused`` of files that could not be imported, or not to their end.
     """
 
-    def __init__(self, workbench: Workbench, actor: Actor, corpus: str, files: Sequence[NamedFile]) -> None:
+    def __init__(self, workbench: Workbench, actor: Actor, corpus: str, files: Sequence[tuple[str, BytesIO]]) -> None:
         super().__init__()
-        self._actor = actor
-        self._workbench, self.corpus, self._files = workbench, corpus.strip(), tuple(files)
+        self._workbench, self._actor, self.corpus = workbench, actor, corpus.strip()
+        self._files = tuple((name[:LONGEST_NAME], stream) for name, stream in files)
+        self._sizes = [stream.getbuffer().nbytes for _, stream in self._files]
         self.done: list[CorpusImport] = []
         self.errors: list[InputError] = []
         self.refused: list[MasisError] = []
         self._records, self._at = 0, 0
-        self._sizes = [file.stream.getbuffer().nbytes for file in self._files]
 
     @property
     def says(self) -> str:
         """How far the import has come: ``Importing b.ris (file 2 of 3): 1,500 records so far.``"""
         of_files = f" (file {self._at + 1} of {len(self._files)})" if len(self._files) > 1 else ""
-        name = self._files[self._at].name[:LONGEST_NAME]
-        return f"Importing {name}{of_files}: {counted(self._records, 'record')} so far."
+        return f"Importing {self._files[self._at][0]}{of_files}: {counted(self._records, 'record')} so far."
 
     @property
     def share(self) -> float:
         """How much of all files has been read, 0 to 1, by their bytes."""
-        if self.over:
-            return 1.0
-        whole = sum(self._sizes)
-        before = sum(self._sizes[: self._at])
-        stream = self._files[self._at].stream
-        here = 0 if stream.closed else stream.tell()
-        return min(1.0, (before + here) / whole) if whole else 0.0
+        stream = self._files[self._at][1]
+        read = sum(self._sizes[: self._at]) + (0 if stream.closed else stream.tell())
+        return 1.0 if self.over else min(1.0, read / max(1, sum(self._sizes)))
 
     def work(self) -> None:
         """Import file by file; a stop ends it after the record that is being read."""
-        for at, file in enumerate(self._files):
+
+        def dealt_with(records: int) -> None:
+            self._records += records
+
+        for at, (name, stream) in enumerate(self._files):
+            self._at = at
+            try:
+                found = itertools.takewhile(lambda _: not self.stopping, read_abstracts(stream, name=name))
+                told: dict[str, Any] = {"source": name, "on_batch": dealt_with, "on_error": self.errors.append}
+                self.done.append(self._workbench.corpora.add(self._actor, self.corpus, found, **told))
+            except MasisError as error:
+                self.refused.append(error)
+            except Exception as error:
+                log.exception("A file of abstracts could not be imported")
+                why = f"{name} could not be imported ({type(error).__name__})"
+                self.refused.append(InputError(why, cure="The server's log has the details."))
             if self.stopping:
                 return
-            self._at = at
-            self._take(file.name[:LONGEST_NAME], file.stream)
-
-    def _take(self, name: str, stream: BytesIO) -> None:
-        try:
-            found = itertools.takewhile(lambda _: not self.stopping, read_abstracts(stream, name=name))
-            kept = self._workbench.corpora.add(
-                self._actor, self.corpus, found, source=name, on_batch=self._dealt_with, on_error=self.errors.append
-            )
-            self.done.append(kept)
-        except MasisError as error:
-            self.refused.append(error)
-        except Exception as error:
-            log.exception("A file of abstracts could not be imported")
-            why = f"{name} could not be imported ({type(error).__name__})"
-            self.refused.append(InputError(why, cure="The server's log has the details."))
-
-    def _dealt_with(self, records: int) -> None:
-        self._records += records
 
 
 class ScreeningForm(SettingsForm):
@@ -169,26 +144,17 @@ class ScreeningForm(SettingsForm):
     imported: InstanceOf[CorpusUpload] | None = None
 
     def applied_to(self, base: Settings) -> Settings:
-        """Return the settings with what was changed in the form."""
-        return settings_of(base, self.settings)
+        """Return the settings with what was changed in the form; a stored change that makes no sense is left out."""
+        for name, value in self.settings.items():
+            if name in OFFERED and (name != GRADERS or str(value).strip(" ,")):
+                with suppress(ValidationError):
+                    base = Settings.model_validate({**dict(base), name: value})
+        return base
 
     @property
     def asked(self) -> str:
         """The question with the concepts that a person wrote."""
         return with_concepts(self.question.strip(), self.effective.screening_concepts)
-
-
-def settings_of(base: Settings, changes: Mapping[str, Any]) -> Settings:
-    """Return the settings with what was changed in the form; a stored change that makes no sense is left out."""
-    bounds = {each.name: range(each.least, each.most + 1) for each in TUNABLE}
-    valid = {name: value for name, value in changes.items() if name in bounds and value in bounds[name]}
-    if isinstance(changes.get(MEMORY), bool):
-        valid[MEMORY] = changes[MEMORY]
-    for name in (CRITERIA, CONCEPTS, GRADERS):
-        text = changes.get(name)
-        if isinstance(text, str) and len(text) <= LONGEST_CRITERIA and (name != GRADERS or text.strip(" ,")):
-            valid[name] = text
-    return base.model_copy(update=valid)
 
 
 def show_form(workbench: Workbench) -> None:
@@ -199,12 +165,13 @@ def show_form(workbench: Workbench) -> None:
     left, right = st.columns([62, 38], gap="large")
     sources = _chosen_sources(form, corpora)
     with left:
-        _text(
+        typing_area(
             "Question",
-            "screening-question",
-            form.question,
-            LONGEST_QUESTION,
-            _take_question,
+            key="screening-question",
+            text=form.question,
+            version=form.version,
+            most=LONGEST_QUESTION,
+            on_text=_take_question,
             rows=3,
             hint="For example: population, intervention, comparison, outcome.",
             placeholder="Does velotarine lower blood pressure in adults with resistant hypertension?",
@@ -213,12 +180,13 @@ def show_form(workbench: Workbench) -> None:
             if any(each.name == CORPUS for each in corpora):
                 _demo_questions()
         _concepts(form)
-        _text(
+        typing_area(
             "Criteria of the team",
-            "screening-criteria",
-            form.effective.screening_criteria,
-            LONGEST_CRITERIA,
-            lambda form, typed: form.change(CRITERIA, typed),
+            key="screening-criteria",
+            text=form.effective.screening_criteria,
+            version=form.version,
+            most=LONGEST_CRITERIA,
+            on_text=lambda typed: ScreeningForm.current().change(CRITERIA, typed),
             rows=2,
             hint="A line each. Shown with the result, and offered as reasons when a person discards an abstract.",
             placeholder="include: adults\nexclude: no control group",
@@ -231,31 +199,25 @@ def show_form(workbench: Workbench) -> None:
         if corpora or PUBMED in sources:
             start: dict[str, Any] = {"type": "primary", "width": "stretch", "shortcut": "Ctrl+Enter"}
             action("Screen the evidence", "start-screening", "play_arrow", _start, **start)
-            _where(form.effective, sources)
+            try:
+                also = " The queries go to PubMed." if PUBMED in sources else ""
+                st.caption(f"{where_it_grades(form.effective)}{also}")
+            except MasisError as error:
+                st.warning("A grader that was chosen can't be asked.", icon=":material/key_off:")
+                st.text(str(error))
         else:
             _no_corpus()
-        _UNDERSTOOD(data=_understood(form, _first(workbench, form, sources)), key="screening-understood")
+        _UNDERSTOOD(data=_understood(workbench, form, sources), key="screening-understood")
 
 
-Take = Callable[[ScreeningForm, str], None]
-
-
-def _text(label: str, key: str, text: str, most: int, take: Take, *, version: str = "", **shown: Any) -> None:
-    """Draw a field whose text ``take`` stores; another ``version`` shows ``text`` in place of what was typed."""
-    version = "-".join(filter(None, (ScreeningForm.current().version, version)))
-
-    def on_text(typed: str) -> None:
-        take(ScreeningForm.current(), typed)
-
-    typing_area(label, key=key, text=text, version=version, most=most, on_text=on_text, **shown)
-
-
-def _take_question(form: ScreeningForm, typed: str) -> None:
+def _take_question(typed: str) -> None:
+    form = ScreeningForm.current()
     if typed != form.question:
         form.save(question=typed)
 
 
-def _take_concept(part: Part, form: ScreeningForm, typed: str) -> None:
+def _take_concept(part: Part, typed: str) -> None:
+    form = ScreeningForm.current()
     written = concept_lines(form.effective.screening_concepts)
     form.change(CONCEPTS, changed_lines(form.question.strip(), written | {part: typed}))
 
@@ -296,14 +258,14 @@ def _concepts(form: ScreeningForm) -> None:
         for pair in (PARTS[:2], PARTS[2:]):
             for column, part in zip(st.columns(2, gap="medium"), pair, strict=True):
                 with column:
-                    _text(
+                    typing_area(
                         CONCEPT_NAMES[part],
-                        f"screening-concept-{part}",
-                        written.get(part, read[part]),
-                        LONGEST_CONCEPTS,
-                        partial(_take_concept, part),
+                        key=f"screening-concept-{part}",
+                        text=written.get(part, read[part]),
                         # Another question is read as other concepts, which the field is then to show.
-                        version=hashlib.sha256(read[part].encode()).hexdigest()[:12],
+                        version=f"{form.version}-{hashlib.sha256(read[part].encode()).hexdigest()[:12]}",
+                        most=LONGEST_CONCEPTS,
+                        on_text=partial(_take_concept, part),
                         rows=1,
                         placeholder="None was read of the question",
                         optional=True,
@@ -398,7 +360,7 @@ def _load_demo() -> None:
 
 def _import_chosen(key: str) -> None:
     form = ScreeningForm.current()
-    files = [NamedFile(file.name, file) for file in st.session_state.get(key) or []]
+    files = [(file.name, file) for file in st.session_state.get(key) or []]
     if not files:
         form.refused = InputError("There is no file to import", cure="Choose one first.")
         return
@@ -431,10 +393,10 @@ def _take_finished_import(form: ScreeningForm) -> None:
 def _settings(form: ScreeningForm) -> None:
     settings = form.effective
     with form.settings_panel():
-        for column, each in zip(st.columns(len(TUNABLE), gap="medium"), TUNABLE, strict=True):
-            value = min(max(getattr(settings, each.name), each.least), each.most)
+        for column, (name, text, least, most) in zip(st.columns(len(TUNABLE), gap="medium"), TUNABLE, strict=True):
+            value = min(max(getattr(settings, name), least), most)
             with column:
-                form.draw_setting(each.name, st.number_input, each.text, each.least, each.most, value, step=1)
+                form.draw_setting(name, st.number_input, text, least, most, value, step=1)
         chosen = [name.strip() for name in settings.screening_graders.split(",") if name.strip()]
         st.multiselect(
             "Who grades",
@@ -467,22 +429,10 @@ def _take_graders() -> None:
 def where_it_grades(settings: Settings) -> str:
     """Return what leaves the machine, in a sentence. Raises SettingsError for a grader that can't be asked."""
     names = grader_names(settings)
-    asked = [resolve(name, ROLE, settings) for name in names if name != OFFLINE]
-    sent = dict.fromkeys(endpoint_of(name, settings) for name in asked)
+    sent = dict.fromkeys(endpoint_of(resolve(each, ROLE, settings), settings) for each in names if each != OFFLINE)
     if not sent:
         return "Graded on this machine, without a language model; nothing is sent anywhere."
     return f"Graded by {' and '.join(names)}. Question and abstracts go to {', '.join(sent)}."
-
-
-def _where(settings: Settings, sources: tuple[str, ...]) -> None:
-    """Say what leaves the machine, or why a grader that was chosen can't be asked."""
-    try:
-        destination = where_it_grades(settings)
-    except MasisError as error:
-        st.warning("A grader that was chosen can't be asked.", icon=":material/key_off:")
-        st.text(str(error))
-        return
-    st.caption(f"{destination} The queries go to PubMed." if PUBMED in sources else destination)
 
 
 def _no_corpus() -> None:
@@ -492,23 +442,20 @@ def _no_corpus() -> None:
             "Load those written for the demo, import a file of your own, or choose PubMed as a source. On the command "
             f"line: {command_markdown('masis screening corpus NAME FILE')}"
         )
-        shown: dict[str, Any] = {"type": "primary", "width": "stretch"}
-        action("Load the demo abstracts", "load-demo-abstracts", "library_add", _load_demo, **shown)
+        action(
+            "Load the demo abstracts", "load-demo-abstracts", "library_add", _load_demo, type="primary", width="stretch"
+        )
 
 
-def _first(workbench: Workbench, form: ScreeningForm, sources: tuple[str, ...]) -> tuple[Abstract, ...] | None:
-    """Return what the question brings from the corpora; None where only the network could say."""
-    if not form.question.strip():
-        return ()
+def _understood(workbench: Workbench, form: ScreeningForm, sources: tuple[str, ...]) -> dict[str, Any]:
+    """Return what the panel beside the form shows: what the question's own search brings from the first corpus."""
     names = [each.removeprefix(CORPUS_PREFIX) for each in sources if each != PUBMED]
-    return workbench.store.corpora.search(names[0], searched_text(form.asked), FIRST_SHOWN) if names else None
-
-
-def _understood(form: ScreeningForm, first: tuple[Abstract, ...] | None) -> dict[str, Any]:
-    """Return what the panel beside the form shows; ``first`` is what the question's own search brings."""
+    first: tuple[Abstract, ...] = ()
+    if form.question.strip() and names:
+        first = workbench.store.corpora.search(names[0], searched_text(form.asked), FIRST_SHOWN)
     if not form.question.strip():
         line = "No question yet.", "Ask what a review would answer."
-    elif first is None:
+    elif not names:
         line = "PubMed is asked", "when the screening starts."
     elif not first:
         line = "Nothing matches yet.", "Use words that abstracts would use, or other sources."
@@ -518,7 +465,7 @@ def _understood(form: ScreeningForm, first: tuple[Abstract, ...] | None) -> dict
         "What will be screened",
         form.question,
         [line],
-        [(each.id, each.title or each.text) for each in first or ()],
+        [(each.id, each.title or each.text) for each in first],
         errors=[form.refused] if form.refused else [],
         chunks_label="Abstracts of the first search",
     )

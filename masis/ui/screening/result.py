@@ -238,44 +238,38 @@ def _go_further(screening_id: str) -> None:
     open_screening(attempt(lambda: served_jobs().search_further(actor(), screening_id, rounds)))
 
 
+FILES: dict[ScreeningFile, tuple[str, str, str, str]] = {
+    "csv": ("The screening log, CSV", ".csv", "table", "Every abstract with its grade, its reasons and its round."),
+    "kept": ("The kept abstracts, RIS", ".ris", "library_books", "For a reference manager, with its grade as notes."),
+    "labels": (
+        "All abstracts with labels, RIS",
+        "-labels.ris",
+        "label",
+        "For ASReview, Rayyan or Covidence. `masis screening labels` takes their decisions back as overrides.",
+    ),
+    "flow": (
+        "The PRISMA flow diagram, SVG",
+        "-flow.svg",
+        "account_tree",
+        "For a manuscript: dark on white, in any size.",
+    ),
+}
+"""The files of a screening: the name on the button, the ending, the icon, and what it is for."""
+MIME = {"csv": "text/csv", "ris": "application/x-research-info-systems", "svg": "image/svg+xml"}
+
+
 def _exports(workbench: Workbench, opened: OpenedScreening) -> None:
     who, screening = actor(), opened.screening
     if not workbench.access.allows(who, "export"):
         st.caption("Exports take the role lead.")
         return
-    ris = "application/x-research-info-systems"
-    files: tuple[tuple[ScreeningFile, str, str, str, str, str], ...] = (
-        (
-            "csv",
-            f"The screening log, CSV ({counted(len(screening.grades), 'abstract')})",
-            *(".csv", "text/csv", "table"),
-            "Every abstract screened with its grade, its reasons and the round it came in.",
-        ),
-        (
-            "kept",
-            f"The kept abstracts, RIS ({len(screening.kept)})",
-            *(".ris", ris, "library_books"),
-            "For a reference manager, each with its grade as notes.",
-        ),
-        (
-            "labels",
-            "All abstracts with labels, RIS",
-            *("-labels.ris", ris, "label"),
-            "For ASReview, Rayyan or Covidence. `masis screening labels` takes their decisions back as overrides.",
-        ),
-        (
-            "flow",
-            "The PRISMA flow diagram, SVG",
-            *("-flow.svg", "image/svg+xml", "account_tree"),
-            "For a manuscript: dark on white, in any size.",
-        ),
-    )
-    for form, name, ending, mime, icon, what in files:
+    number = {"csv": f" ({counted(len(screening.grades), 'abstract')})", "kept": f" ({len(screening.kept)})"}
+    for form, (name, ending, icon, what) in FILES.items():
         st.download_button(
-            name,
+            f"{name}{number.get(form, '')}",
             partial(workbench.screenings.export, who, screening.id, form),
             file_name=f"screening-{screening.id[:8]}{ending}",
-            mime=mime,
+            mime=MIME[ending.rpartition(".")[2]],
             icon=f":material/{icon}:",
             disabled=form == "kept" and not screening.kept,
             on_click="ignore",

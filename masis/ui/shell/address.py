@@ -22,6 +22,7 @@ from masis.views.words import FLAG, REASON, STANDING, STATE, Word
 
 PAGE_SIZE = 20
 PAGE_SIZES = (20, 50, 100)
+PAGE_BUTTON_PX = 40
 LONGEST_QUERY = 400
 LONGEST_WORD = 200
 MOST_WORDS = 50
@@ -32,7 +33,7 @@ Record = TypeVar("Record")
 ORDER: QueueOrder = "risk"
 """The order of a list whose address names none."""
 ORDERS: dict[QueueOrder, str] = {
-    "risk": "Most likely faulty first",
+    "risk": "Most serious first",
     "disagreement": "Most disagreement first",
     "least_confident": "Least confident first",
     "newest": "Newest first",
@@ -155,7 +156,7 @@ def spelled(chosen: object) -> str:
 
 
 def order() -> QueueOrder:
-    """The order asked for, else what is most likely faulty first."""
+    """The order asked for, else what is most serious first."""
     return one_of("order", get_args(QueueOrder), ORDER)
 
 
@@ -255,7 +256,9 @@ def show_pages(total: int, size: int, *, key: str) -> None:
         put("page", str(pages) if pages > 1 else "")
         st.rerun()
     if pages > 1:
-        st.pagination(pages, **kept("page", 1, shows=number("page"), key=key, drops=()))
+        # in a row the widget is as narrow as it may be, and then leaves numbers out
+        width = PAGE_BUTTON_PX * (min(pages, 7) + 2)
+        st.pagination(pages, width=width, **kept("page", 1, shows=number("page"), key=key, drops=()))
 
 
 def known(read: Callable[[str], Record], record_id: str) -> Record | None:

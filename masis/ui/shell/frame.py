@@ -39,6 +39,7 @@ _STYLES = """<style>
 :is(@st-button, @st-primary_button, @st-tertiary_button) kbd { opacity: 1; color: inherit; }
 @st-caption, @st-caption p { opacity: 1; color: light-dark(#5b6168, #a3abb3) }
 @st-main:focus-visible, @st-main:focus-visible::before { outline: none; box-shadow: none }
+@st-toasts { top: auto !important; right: auto; bottom: 0; left: 0; } /* at the top it would lie over buttons */
 @media (max-width: 1080px) { @st-navigation_link > span:has(@st-icon) { display: none } }
 @media (max-width: 960px) { @st-navigation_link { padding-inline: 0.3rem !important; } }
 </style>"""

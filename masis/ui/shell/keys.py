@@ -43,10 +43,11 @@ TAKE = Key("Shift+W", "Shift W", "Take the revision as correction")
 NOTE = Key("T", "T", "Write a note")
 LABELS = Key("L", "L", "Label single claims and references")
 LABEL_WORDS = Key("M", "M", "Label the words selected in the answer, else choose a sentence")
+INSERT = Key("I", "I", "Insert what is missing, by the issue chosen with F, into the correction")
 REPORT = Key("Shift+M", "Shift M", "Report an issue of the whole answer")
 SUBMIT = Key("Ctrl+Enter", "Ctrl Enter", "Submit and open the next case, also while typing")
 LEAVE = Key("Esc", "Esc", "Leave a field")
-UNDO = Key("U", "U", "Undo the decision on this case, else the one before")
+UNDO = Key("U", "U", "Undo what is begun here, else the decision on this case, else the one before")
 NEXT = Key("N", "N", "Next case to review, else the next of the list")
 SKIP = Key("S", "S", "Skip: leave it undecided, go on")
 FORWARD = Key("J", "J", "Next case of the list")
@@ -64,23 +65,24 @@ PREVIOUS_ROW = Key("K", "K", "Previous row of a list; from there on ↑ as well"
 ENDS = Key("Home", "Home End", "First and last row, once a row has the focus")
 OPEN = Key("Enter", "Enter", "Open the row, with Ctrl in another tab; in the queue without a row the first case")
 TAKE_SIDE = Key("1", "1 2 …", "Take a reviewer's decision into the form")
+NEXT_TO_ADJUDICATE = Key("N", "N", "Next case that waits for you")
 PREVIOUS = Key("P", "P", "Previous case that waits for you")
 CHOOSE = Key("A", "A X E", "Approve, reject, escalate: choose it, and type why")
+CHANGE = Key("M", "M", "Change the verdict that stands on a settled case")
 UNDO_FINAL = Key("U", "U", "Undo the final verdict shown, else the one just recorded")
 RECORD = Key("Ctrl+Enter", "Ctrl Enter", "Record the final verdict and open the next case, also while typing")
 AGREE = Key("A", "A", "Agree with the grade of the opened abstract")
 SEARCH = Key("/", "/", "Search the cases")
 
+_DECIDE = (APPROVE, OVERRIDE, REJECT, ESCALATE, REASON, TAKE, INSERT, NOTE, LABELS, LABEL_WORDS, REPORT)
 GROUPS: tuple[tuple[str, tuple[Key, ...]], ...] = (
-    (
-        "Decide",
-        (APPROVE, OVERRIDE, REJECT, ESCALATE, REASON, TAKE, NOTE, LABELS, LABEL_WORDS, REPORT, SUBMIT, LEAVE, UNDO),
-    ),
+    ("Decide", (*_DECIDE, SUBMIT, LEAVE, UNDO)),
     ("Go on", (NEXT, SKIP, FORWARD, BACK)),
     ("Look", (NEXT_ISSUE, PREVIOUS_ISSUE, TURN, SWITCH, ITERATION_BACK, ITERATION_FORWARD, DIFF, HELP)),
 )
 
-_ADJUDICATION = (TAKE_SIDE, CHOOSE, OVERRIDE._replace(shown="O"), RECORD, LEAVE, UNDO_FINAL, NEXT, PREVIOUS)
+_ADJUDICATION = (TAKE_SIDE, CHOOSE, OVERRIDE._replace(shown="O"), RECORD, LEAVE, UNDO_FINAL, CHANGE)
+_BESIDE = (NEXT_TO_ADJUDICATE, PREVIOUS, HELP)
 _TO_FIELDS = dict.fromkeys("axe123456789", "final-form") | {"o": "final-corrected"}
 _ROWS = (NEXT_ROW, PREVIOUS_ROW, ENDS, OPEN)
 _WITHOUT_LISTS = frozenset({"new", "settings", "health"})
@@ -92,17 +94,25 @@ def key_map() -> list[KeyGroup]:
     return [_group(title, keys) for title, keys in GROUPS]
 
 
-def page_key_map(page: str) -> PageKeys:
-    """The keys of a page without a decision form; ``page`` is the last part of its address, empty for the overview."""
-    rows = page not in _WITHOUT_LISTS
+def page_key_map(page: str, case_id: str = "") -> PageKeys:
+    """The keys of a page without a decision form.
+
+    Args:
+        page: the last part of its address, empty for the overview.
+        case_id: the case that is adjudicated on it, if one is.
+
+    """
+    adjudicates = page == "team" and bool(case_id)
+    rows = page not in _WITHOUT_LISTS and not adjudicates
     search = "search" if page == "queue" else None
     groups = [
         *([_group("Lists", _ROWS)] if rows else []),
         _group("This page", (*([SEARCH] if search else []), *([AGREE] if page == "screening" else []), HELP)),
-        *([_group("Adjudication", _ADJUDICATION)] if page == "team" else []),
         *(_group(f"On a case: {title.lower()}", keys) for title, keys in GROUPS),
     ]
-    return {"keys": groups, "rows": rows, "search": search, "fields": _TO_FIELDS if page == "team" else {}}
+    if adjudicates:
+        groups = [_group("Adjudicate", _ADJUDICATION), _group("Go on", _BESIDE)]
+    return {"keys": groups, "rows": rows, "search": search, "fields": _TO_FIELDS if adjudicates else {}}
 
 
 def _group(title: str, keys: tuple[Key, ...]) -> KeyGroup:

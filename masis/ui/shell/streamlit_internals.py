@@ -25,12 +25,14 @@ ELEMENTS: dict[str, str] = {
     "columns": "stHorizontalBlock",
     "container": "stVerticalBlock",
     "dialog": "stDialog",
+    "hint": "InputInstructions",
     "icon": "stIconMaterial",
     "main": "stMain",
     "navigation_link": "stTopNavLink",
     "primary_button": "stBaseButton-primary",
     "primary_submit": "stBaseButton-primaryFormSubmit",
     "tertiary_button": "stBaseButton-tertiary",
+    "toasts": "stToastContainer",
     "wrapper": "stLayoutWrapper",
 }
 """The elements that styles and scripts refer to: our name, and the ``data-testid`` that Streamlit gives them."""

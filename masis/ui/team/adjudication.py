@@ -2,23 +2,36 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import streamlit as st
 from pydantic import ValidationError
 
-from masis.errors import MasisError, Removed, UnknownRecord
-from masis.schema.review import Decision, LogEntry, Verdict
+from masis.errors import InputError, MasisError, Removed, UnknownRecord
+from masis.schema.review import Decision, Verdict
+from masis.schema.wording import shortened
 from masis.services import ANONYMOUS, CaseView, Workbench
 from masis.ui.components import HERE
 from masis.ui.components.page_keys import focus_on
 from masis.ui.review.case import show_answer
 from masis.ui.review.compare import CHANGES
 from masis.ui.shell import address
-from masis.ui.shell.keys import APPROVE, ESCALATE, NEXT, OVERRIDE, PREVIOUS, REJECT, SUBMIT, UNDO, Key
+from masis.ui.shell.keys import (
+    APPROVE,
+    CHANGE,
+    ESCALATE,
+    NEXT_TO_ADJUDICATE,
+    OVERRIDE,
+    PREVIOUS,
+    REJECT,
+    SUBMIT,
+    UNDO,
+    Key,
+)
 from masis.ui.shell.permissions import needs
 from masis.ui.shell.reviewer import actor, reviewer
 from masis.ui.shell.streamlit_internals import with_selectors
@@ -89,43 +102,46 @@ def show_adjudication(workbench: Workbench, case_id: str) -> None:
         st.text(case_id[:500])
         return
     work = workbench.team.work(actor(), case_id)
-    with st.container(key="adjudicated-question"):
+    with st.container(key="adjudicated-question", gap="xsmall"):
         st.text(view.case.query)
+        decisions = decisions_on(workbench, case_id)
+        found = differences(decisions) if work.decided_by and not work.pending else ()
+        st.caption(" · ".join([escaped(case_id), *([f"they differ in {escaped(', '.join(found))}"] if found else [])]))
     if work.pending or work.policy is None or not work.decided_by:
         st.markdown(
             "This case is not waiting for an adjudication: its reviewers have not all decided, or it has only one."
         )
         return
-    entries = workbench.reviews.individual(case_id)
-    decisions = decisions_on(workbench, case_id)
-    if found := differences(decisions):
-        st.markdown(f"**They differ in:** {escaped(', '.join(found))}.")
     run = view.run if view.run and view.run.iterations else None
-    with st.container(border=True, key="adjudicated-answer"):
-        show_answer(view, run, 0, None)
     with st.container(key="adjudication"):
-        *sides, final = st.columns([*(1 for _ in decisions), 1.1], gap="small")
-        may = reviewer() is not None and actor().name not in work.decided_by
-        first = next((each for each in decisions if each.corrected_answer), None)
-        for number, (side, decision) in enumerate(zip(sides, decisions, strict=True), start=1):
-            with side.container(border=True, height="stretch", gap="xsmall"):
-                _side(workbench, decision, number, first, may=may)
-        with final.container(border=True, gap="xsmall"):
-            _final(workbench, view, entries, work.decided_by)
-    st.page_link("pages/review.py", label="Open the case with its audit", query_params={"case": case_id})
+        read, final = st.columns([2, 1], gap="small")
+        with read:
+            with st.container(border=True, key="adjudicated-answer"):
+                show_answer(view, run, 0, None)
+            may = reviewer() is not None and actor().name not in work.decided_by and _open(view)
+            first = next((each for each in decisions if each.corrected_answer), None)
+            for number, (side, decision) in enumerate(
+                zip(st.columns(len(decisions), gap="small"), decisions, strict=True), start=1
+            ):
+                with side.container(border=True, height="stretch", gap="xsmall"):
+                    _side(workbench, decision, number, first, may=may)
+            st.page_link("pages/review.py", label="Open the case with its audit", query_params={"case": case_id})
+        with final.container(border=True, gap="xsmall", key="adjudication-final"):
+            _final(workbench, view, work.decided_by)
 
 
 def _bar(workbench: Workbench, case_id: str) -> None:
     """Draw the way back, how far the adjudications have come, and the ways to the cases beside this one."""
-    page = workbench.team.adjudications(actor())
-    ids, done = [row.id for row in page.rows], len(st.session_state.get(_DONE, ()))
+    left, done = workbench.team.adjudications(actor(), size=1).total, st.session_state.get(_DONE, {})
+    escalated = sum(verdict == "escalate" for verdict in done.values())
+    facts = [f"{left:,} left for you"] if left or done else []
+    facts += [f"{len(done) - escalated:,} decided now"] if len(done) > escalated else []
+    facts += [f"{escalated:,} escalated now"] if escalated else []
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.button("Team", icon=":material/arrow_back:", type="tertiary", on_click=address.put, args=("case", ""))
         st.title("Adjudication", anchor=False, width="content")
-        if page.total or done:
-            place = f"{ids.index(case_id) + 1:,} of " if case_id in ids else ""
-            st.caption(f"{place}{page.total:,} left for you" + (f", {done:,} done now" if done else ""))
-        for label, key, forward in (("Previous", PREVIOUS, False), ("Next", NEXT, True)):
+        st.caption(", ".join(facts))
+        for label, key, forward in (("Previous", PREVIOUS, False), ("Next", NEXT_TO_ADJUDICATE, True)):
             if beside := _beside(workbench, case_id, forward=forward):
                 st.button(label, shortcut=key.shortcut, on_click=address.put, args=("case", beside))
 
@@ -169,19 +185,38 @@ def _side(workbench: Workbench, decision: Decision, number: int, first: Decision
     if not decision.corrected_answer:
         return
     if first is not None and first is not decision and first.corrected_answer != decision.corrected_answer:
-        _changes(f"{first.reviewer}'s correction", first.corrected_answer or "", decision, f"between-{number}")
+        _changes(
+            f"{first.reviewer}'s correction",
+            first.corrected_answer or "",
+            decision.corrected_answer,
+            f"between-{number}",
+        )
+    _corrects(workbench, decision, decision.corrected_answer, f"correction-{number}")
+
+
+def _corrects(workbench: Workbench, about: Decision, corrected: str, key: str, *, brief: bool = False) -> None:
+    """Draw what a correction changes in the answer that a decision is about; the whole of it where that was removed."""
     try:
-        _changes("the answer", workbench.reviews.answer_of(decision), decision, f"correction-{number}")
+        _changes("the answer", workbench.reviews.answer_of(about), corrected, key, brief=brief)
     except Removed:
         st.caption("Corrected answer; the one it corrects was removed")
-        st.text(decision.corrected_answer)
+        st.text(corrected)
 
 
-def _changes(what: str, before: str, decision: Decision, key: str) -> None:
-    """Draw how a correction differs from another text."""
+def _changes(what: str, before: str, after: str, key: str, *, brief: bool = False) -> None:
+    """Draw how a correction differs from another text; ``brief`` shows no more than the words beside a change."""
     st.caption(f"Changes to {escaped(what)}")
-    pieces = [change._asdict() for change in word_changes(before, decision.corrected_answer or "")]
-    CHANGES(data={"pieces": pieces, "key": None, "description": f"What {decision.reviewer} changes in {what}"}, key=key)
+    pieces = [change._asdict() for change in word_changes(before, after)]
+    for number, piece in enumerate(pieces if brief else ()):
+        if piece["kind"] == "same" and len(piece["text"]) > 2 * BESIDE_CHANGE:
+            head = "" if number == 0 else piece["text"][:BESIDE_CHANGE].rsplit(" ", 1)[0]
+            tail = "" if number == len(pieces) - 1 else piece["text"][-BESIDE_CHANGE:].split(" ", 1)[-1]
+            piece["text"] = f"{head} … {tail}"
+    CHANGES(data={"pieces": pieces, "key": None, "description": f"Changes to {what}"}, key=key)
+
+
+BESIDE_CHANGE = 40
+"""Characters of an unchanged text that a brief comparison shows on each side of a change."""
 
 
 def final_words(verdict: Verdict, about: Decision) -> str:
@@ -196,9 +231,11 @@ def final_words(verdict: Verdict, about: Decision) -> str:
 
 
 _KEYS: dict[Verdict, Key] = {"approve": APPROVE, "override": OVERRIDE, "reject": REJECT, "escalate": ESCALATE}
-_NEEDS_REASON: tuple[Verdict, ...] = ("override", "reject")
 _DRAFTS, _NOTICE, _DONE = "adjudication-drafts", "adjudication-notice", "adjudications-done"
 _REFUSED = "adjudication-refused"
+OPENED = "adjudication-opened"
+"""The case whose form is open, and since when, in the session state."""
+_FIELDS = ("reason", "note", "corrected")
 
 
 @dataclass
@@ -211,6 +248,9 @@ class _Draft:
         verdict: What is chosen; None at first.
         taken: The decision that was taken into the form.
         texts: Reason, note and corrected answer by name.
+        filled: Of these, what the page put there.
+        before: The draft with what the adjudicator wrote, where something else was put in its place.
+        changing: Whether the verdict that stands is to be changed.
         token: Tells one recording from the next.
 
     """
@@ -218,63 +258,143 @@ class _Draft:
     verdict: Verdict | None = None
     taken: Decision | None = None
     texts: dict[str, str] = field(default_factory=dict)
+    filled: dict[str, str] = field(default_factory=dict)
+    before: _Draft | None = None
+    changing: bool = False
     token: str = field(default_factory=lambda: uuid.uuid4().hex)
 
     @classmethod
     def of(cls, case_id: str) -> _Draft:
+        """Return the draft of a case, with what its fields hold: their own callbacks may come after another's."""
         drafts: dict[tuple[str, str], _Draft] = st.session_state.setdefault(_DRAFTS, {})
-        return drafts.setdefault((actor().name, case_id), cls())
+        draft = drafts.setdefault((actor().name, case_id), cls())
+        held = {name: st.session_state.get(_field(case_id, name)) for name in _FIELDS}
+        draft.texts |= {name: text for name, text in held.items() if text is not None}
+        return draft
+
+    def fill(self, case_id: str, texts: dict[str, str]) -> None:
+        """Put texts into the form; what the adjudicator wrote there can be brought back."""
+        lost = (self.texts.get(name, "").strip() and self.texts[name] != self.filled.get(name) for name in texts)
+        if any(lost):
+            self.before = replace(self, texts=dict(self.texts), filled=dict(self.filled), before=None)
+        self.filled |= texts
+        self.show(case_id, texts)
+
+    def show(self, case_id: str, texts: dict[str, str]) -> None:
+        """Let the fields hold these texts."""
+        self.texts |= texts
+        st.session_state.update({_field(case_id, name): text for name, text in texts.items()})
 
 
-def _fill(case_id: str, **texts: str) -> None:
-    """Put texts into the form."""
-    _Draft.of(case_id).texts.update(texts)
-    for name, text in texts.items():
-        st.session_state[f"final-{name}-{case_id}"] = text
+def _field(case_id: str, name: str) -> str:
+    return f"final-{name}-{case_id}"
+
+
+def _keep(case_id: str) -> None:
+    """Keep what the fields of a case hold."""
+    _Draft.of(case_id)
 
 
 def _text(case_id: str, name: str, label: str, height: int, most: int | None = 2000) -> None:
     """Draw a field of the form, whose text is kept when another case is opened."""
-    key, texts = f"final-{name}-{case_id}", _Draft.of(case_id).texts
-
-    def keep() -> None:
-        texts[name] = st.session_state[key]
-
-    st.session_state.setdefault(key, texts.get(name, ""))
-    st.text_area(label, key=key, max_chars=most, height=height, on_change=keep)
+    key, draft = _field(case_id, name), _Draft.of(case_id)
+    st.session_state.setdefault(key, draft.texts.get(name, ""))
+    st.text_area(label, key=key, max_chars=most, height=height, on_change=_keep, args=(case_id,))
 
 
 def _choose(case_id: str, verdict: Verdict, side: Decision | None = None) -> None:
     """Choose a verdict: a reviewer's own with its words, which can be changed before it is recorded."""
     draft = _Draft.of(case_id)
-    draft.verdict, draft.taken = verdict, side
     if side is not None:
-        _fill_from(side)
+        # where it corrects nothing, a correction typed before is kept
+        corrected = {"corrected": side.corrected_answer} if side.corrected_answer else {}
+        draft.fill(case_id, {"reason": side.reason, "note": side.note, **corrected})
+    draft.verdict, draft.taken = verdict, side
 
 
-def _fill_from(decision: Decision) -> None:
-    """Put what a decision says into the form; where it corrects nothing, a correction typed before is kept."""
-    _fill(decision.case_id, reason=decision.reason, note=decision.note)
-    if decision.corrected_answer:
-        _fill(decision.case_id, corrected=decision.corrected_answer)
+def _bring_back(case_id: str) -> None:
+    """Put the form back to what the adjudicator had written before something else was put in its place."""
+    if (before := _Draft.of(case_id).before) is not None:
+        st.session_state[_DRAFTS][actor().name, case_id] = before
+        before.show(case_id, before.texts)
 
 
-def _final(workbench: Workbench, view: CaseView, entries: tuple[LogEntry, ...], reviewers: tuple[str, ...]) -> None:
+def _change(case_id: str) -> None:
+    """Open the form on a case whose verdict stands."""
+    _Draft.of(case_id).changing = True
+
+
+def _open(view: CaseView) -> bool:
+    """Return whether the form is drawn: the reviewers differ, or the verdict that stands is to be changed."""
+    return view.state == "needs_adjudication" or _Draft.of(view.case.id).changing
+
+
+def _standing(view: CaseView) -> Decision | None:
+    """Return the verdict that stands on a case."""
+    final = view.decision.decision if view.decision and view.state != "needs_adjudication" else None
+    return final if final is not None and final.verdict is not None else None
+
+
+def _of_whom(text: str, name: str, decisions: Sequence[Decision]) -> str:
+    """Return whose reason or note a text is; "" where it is no reviewer's."""
+    return next((each.reviewer for each in decisions if text.strip() and getattr(each, name) == text), "")
+
+
+def _final(workbench: Workbench, view: CaseView, reviewers: tuple[str, ...]) -> None:
     """Draw the final verdict: what was recorded last, who may give it, the one there is, and the form."""
     case_id = view.case.id
-    st.markdown("**Final verdict**")
-    final = view.decision.decision if view.decision else None
+    decisions = decisions_on(workbench, case_id)
+    final = _standing(view)
+    may = reviewer() is not None and actor().name not in reviewers
     with st.container(gap="xsmall", key="adjudication-recorded"):
-        if view.state != "needs_adjudication" and final is not None and final.verdict is not None:
-            st.markdown(f"Final: {coloured(DECIDED[final.verdict])} by {escaped(final.reviewer)}.")
-            st.text("\n".join(filter(None, (final.reason, final.note))))
-        else:
+        st.markdown("**Final verdict**" + ("" if final is None or final.verdict == "escalate" else " (settled)"))
+        if final is None and not may:
             who = "Anybody else" if workbench.access.allows(ANONYMOUS, "oversee") else "A lead who is none of them"
             st.caption(f"Decided by {escaped(' and '.join(reviewers))}. {who} may adjudicate.")
-        _undoable(workbench, view)
+        _said_last(view)
+        if final is not None:
+            _stands(final, decisions)
+        with st.container(horizontal=True, gap="xsmall"):
+            _undoable(workbench, view)
+            if may and not _open(view):
+                st.button(
+                    "Decide it" if final is not None and final.verdict == "escalate" else "Change it",
+                    key="final-change",
+                    shortcut=CHANGE.shortcut,
+                    on_click=_change,
+                    args=(case_id,),
+                    **needs("oversee"),
+                )
+        if final is not None and final.corrected_answer and not _open(view):
+            _corrects(workbench, final, final.corrected_answer, "final-correction")
     ask_name(workbench)
-    if reviewer() is None or actor().name in reviewers:
+    if not may or not _open(view):
         return
+    if st.session_state.get(OPENED, ("", 0.0))[0] != case_id:
+        st.session_state[OPENED] = (case_id, time.monotonic())
+    _form(workbench, view, decisions)
+
+
+def _stands(final: Decision, decisions: Sequence[Decision]) -> None:
+    """Draw the verdict that stands, with reason and note."""
+    if final.verdict is None:
+        return
+    waits = ": it waits for more evidence or another reviewer" if final.verdict == "escalate" else ""
+    about = f" ({_answer(final)})" if _answer(final) else ""
+    agreed = final.kind != "adjudication"
+    by = " and ".join(each.reviewer for each in decisions) if agreed else final.reviewer
+    st.markdown(f"{coloured(DECIDED[final.verdict])}{about} by {escaped(by)}{waits}.")
+    said = []
+    for name in ("reason", "note"):
+        if text := getattr(final, name):
+            whose = _of_whom(text, name, () if agreed else decisions)
+            said.append(f"{f'{whose}’s {name}' if whose else name.capitalize()}: {text}")
+    st.text("\n".join(said) or "No reason given")
+
+
+def _form(workbench: Workbench, view: CaseView, decisions: Sequence[Decision]) -> None:
+    """Draw the verdicts to choose from, the fields of the one chosen, and the button that records it."""
+    case_id = view.case.id
     draft = _Draft.of(case_id)
     with st.container(horizontal=True, gap="xsmall", key="final-verdicts"):
         for name, key in _KEYS.items():
@@ -286,7 +406,6 @@ def _final(workbench: Workbench, view: CaseView, entries: tuple[LogEntry, ...], 
                 on_click=_choose,
                 args=(case_id, name),
             )
-    decisions = [entry.decision for entry in entries if entry.decision is not None]
     alike = [each for each in decisions if draft.verdict and each.verdict == draft.verdict] or decisions[:1]
     about = draft.taken or alike[0]
     answers = list({_answer(each): each for each in reversed(alike)})
@@ -300,15 +419,24 @@ def _final(workbench: Workbench, view: CaseView, entries: tuple[LogEntry, ...], 
             persist_state="session",
         )
         about = next(each for each in alike if _answer(each) == answer)
+    optional = not workbench.reviews.why_reason(case_id, draft.verdict)
     with st.container(key="final-form", gap="xsmall"):
-        needed = "" if draft.verdict in _NEEDS_REASON else " (optional)"
-        of_whom = f" ({escaped(about.reviewer)}'s: change it where yours differs)" if draft.taken else needed
         with st.container(key="final-reason"):
-            _text(case_id, "reason", f"Reason{of_whom}", 80)
+            _text(case_id, "reason", _label(draft, "reason", decisions, optional=optional), 68)
         if draft.verdict == "override":
             with st.container(key="final-corrected", gap="xsmall"):
-                _corrected(workbench, about, decisions)
-        _text(case_id, "note", "Note (optional)", 68)
+                final = _standing(view)
+                _corrected(workbench, about, [*decisions, *([final] if final else [])])
+        _text(case_id, "note", _label(draft, "note", decisions, optional=True), 68)
+        if draft.before is not None:
+            st.button(
+                "Bring my text back",
+                key="final-back",
+                icon=":material/undo:",
+                type="tertiary",
+                on_click=_bring_back,
+                args=(case_id,),
+            )
     with st.container(key="final-act", gap="xsmall"):
         if refused := st.session_state.pop(_REFUSED, None):
             st.warning(escaped(refused))
@@ -319,49 +447,61 @@ def _final(workbench: Workbench, view: CaseView, entries: tuple[LogEntry, ...], 
             shortcut=SUBMIT.shortcut,
             width="stretch",
             on_click=_submit,
-            args=(workbench, view, about, entries),
+            args=(workbench, view, about),
             **needs("oversee", disabled=draft.verdict is None),
         )
 
 
+def _label(draft: _Draft, name: str, decisions: Sequence[Decision], *, optional: bool) -> str:
+    """Name a field, and say whose words stand in it or that it may stay empty."""
+    whose = _of_whom(draft.texts.get(name, ""), name, decisions)
+    more = f" ({escaped(whose)}'s: change it where yours differs)" if whose else " (optional)" if optional else ""
+    return f"{name.capitalize()}{more}"
+
+
 def _corrected(workbench: Workbench, about: Decision, decisions: Sequence[Decision]) -> None:
-    """Draw the corrected answer, which begins with the original or with what is chosen above it."""
-    case_id, texts = about.case_id, _Draft.of(about.case_id).texts
+    """Draw the corrected answer, which begins with what is chosen below it, and what it changes."""
+    case_id, draft = about.case_id, _Draft.of(about.case_id)
     try:
         begins = {"the original": workbench.reviews.answer_of(about)}
     except Removed:
         begins = {}
     begins |= {f"{each.reviewer}'s": each.corrected_answer for each in decisions if each.corrected_answer}
-    if "corrected" not in texts:
-        _fill(case_id, corrected=next(iter(begins.values()), ""))
-    _text(case_id, "corrected", "Corrected answer", 180, None)
+    if "corrected" not in draft.texts:
+        draft.fill(case_id, {"corrected": next(iter(begins.values()), "")})
+    _text(case_id, "corrected", "Corrected answer", 150, None)
     with st.container(horizontal=True, gap="xsmall", vertical_alignment="center"):
-        st.caption("Begin again with")
+        st.caption("Begin again with", width="content")
         for number, (whose, text) in enumerate(begins.items()):
             st.button(
                 escaped(whose),
                 key=f"begin-{number}",
                 type="tertiary",
-                on_click=_fill,
-                args=(case_id,),
-                kwargs={"corrected": text},
-                disabled=text == texts["corrected"],
+                on_click=_begin,
+                args=(case_id, text),
+                disabled=text == draft.texts["corrected"],
             )
+    with st.container(key="final-changes", gap="xsmall"):
+        if draft.texts["corrected"].split() == begins.get("the original", "").split():
+            st.caption("Nothing is changed yet.")
+        else:
+            _corrects(workbench, about, draft.texts["corrected"], "final-changes-made", brief=True)
 
 
-def _submit(workbench: Workbench, view: CaseView, about: Decision, entries: tuple[LogEntry, ...]) -> None:
+def _begin(case_id: str, text: str) -> None:
+    _Draft.of(case_id).fill(case_id, {"corrected": text})
+
+
+def _submit(workbench: Workbench, view: CaseView, about: Decision) -> None:
     """Record the final verdict and open the next case; keep what was entered where it is refused."""
     case_id = view.case.id
     draft = _Draft.of(case_id)
     if draft.verdict is None:
         return
-    # what the fields hold: their own callbacks may come after this one
-    reason, note, corrected = (
-        st.session_state.get(f"final-{name}-{case_id}", "") for name in ("reason", "note", "corrected")
-    )
-    if draft.verdict in _NEEDS_REASON and not reason.strip():
-        st.session_state[_REFUSED] = "Nothing was recorded: type a reason."
-        focus_on("final-reason")
+    about = draft.taken or about  # taken a moment ago, it is newer than what the button was drawn with
+    texts = {name: draft.texts.get(name, "") for name in _FIELDS}
+    if not texts["reason"].strip() and (why := workbench.reviews.why_reason(case_id, draft.verdict)):
+        _refuse(f"type a reason ({why}).", "final-reason")
         return
     try:
         decision = Decision(
@@ -371,27 +511,51 @@ def _submit(workbench: Workbench, view: CaseView, about: Decision, entries: tupl
             run_id=about.run_id,
             iteration=about.iteration,
             verdict=draft.verdict,
-            reason=reason,
-            note=note,
-            corrected_answer=corrected if draft.verdict == "override" else None,
+            reason=texts["reason"],
+            note=texts["note"],
+            corrected_answer=texts["corrected"] if draft.verdict == "override" else None,
             machine_shown=() if view.machine_hidden else ("scores", "verdicts"),
             token=draft.token,
-            extra={"individual": [entry.id for entry in entries]},
+            extra={
+                "individual": [entry.id for entry in workbench.reviews.individual(case_id)],
+                "seconds": round(time.monotonic() - st.session_state[OPENED][1], 1),
+            },
         )
         if draft.taken is not None:
             decision = taken(decision, draft.taken)
         entry = workbench.reviews.adjudicate(actor(), decision, seen_version=view.summary.version)
     except ValidationError as error:
-        st.session_state[_REFUSED] = error.errors(include_url=False)[0]["msg"].removeprefix("Value error, ")
+        _refuse(error.errors(include_url=False)[0]["msg"].removeprefix("Value error, "), "final-corrected")
     except MasisError as error:
-        st.session_state[_REFUSED] = str(error)
+        _refuse(str(error), "final-corrected" if isinstance(error, InputError) else None)
     else:
-        del st.session_state[_DRAFTS][actor().name, case_id]
-        st.session_state[_DONE] = {*st.session_state.get(_DONE, ()), entry.id}
+        _forget(case_id)
+        del st.session_state[OPENED]
+        st.session_state[_DONE] = st.session_state.get(_DONE, {}) | {entry.id: draft.verdict}
         as_final = "" if draft.verdict == "escalate" else " as final verdict"
         following = _beside(workbench, case_id) or case_id
-        st.session_state[_NOTICE] = (following, f"{DECIDED[draft.verdict].text}{as_final}: {case_id}", entry.id)
+        words = f"{DECIDED[draft.verdict].text}{as_final}: {_named(view)}"
+        st.session_state[_NOTICE] = (following, words, entry.id)
         address.put("case", following)
+
+
+def _forget(case_id: str) -> None:
+    """Empty the form of a case."""
+    st.session_state.get(_DRAFTS, {}).pop((actor().name, case_id), None)
+    for name in _FIELDS:
+        st.session_state.pop(_field(case_id, name), None)
+
+
+def _refuse(why: str, container: str | None) -> None:
+    """Say why nothing was recorded, and put the focus where that can be mended."""
+    st.session_state[_REFUSED] = f"Nothing was recorded: {why}"
+    if container:
+        focus_on(container)
+
+
+def _named(view: CaseView) -> str:
+    """Name a case in a message: its question, shortened, and its id."""
+    return f"“{shortened(view.case.query, 60)}” ({view.case.id})"
 
 
 def taken(decision: Decision, side: Decision) -> Decision:
@@ -405,37 +569,47 @@ def taken(decision: Decision, side: Decision) -> Decision:
     )
 
 
+def _said_last(view: CaseView) -> None:
+    """Say what was done on the way to this case; on others it would be about some other one, long ago."""
+    case_id, words, _ = st.session_state.get(_NOTICE, ("", "", None))
+    if case_id == view.case.id:
+        st.markdown(f":green[:material/check_circle:] {escaped(words)}")
+
+
 def _undoable(workbench: Workbench, view: CaseView) -> None:
-    """Say what was done on the way to this case, and offer to undo the final verdict it has, else the one just done."""
-    # only on the case that the act has led to: on others it would say what was done to some other one long ago
-    case_id, words, undoable = st.session_state.get(_NOTICE, ("", "", None))
-    here = case_id == view.case.id
-    final = view.decision.decision if view.decision else None
+    """Offer to undo the final verdict that the case has, else the one just recorded."""
+    case_id, _, undoable = st.session_state.get(_NOTICE, ("", "", None))
+    final = _standing(view)
     if view.decision and final and final.kind == "adjudication" and final.reviewer == actor().name:
         undoable = view.decision.id
-    elif not here:
+    elif case_id != view.case.id:
         undoable = None
-    with st.container(horizontal=True, vertical_alignment="center"):
-        if here:
-            st.markdown(f":green[:material/check_circle:] {escaped(words)}")
-        if undoable:
-            st.button(
-                "Undo", key="undo-adjudication", shortcut=UNDO.shortcut, on_click=_undo, args=(workbench, undoable)
-            )
+    if undoable:
+        label = "Undo it" if final else "Undo that"
+        st.button(label, key="undo-adjudication", shortcut=UNDO.shortcut, on_click=_undo, args=(workbench, undoable))
 
 
 def _undo(workbench: Workbench, entry_id: str) -> None:
-    """Undo an adjudication, and open its case again with what was entered."""
+    """Undo an adjudication and open its case, with what was entered where it waits again."""
     given = workbench.reviews.get(entry_id).decision
     try:
         workbench.reviews.undo(actor(), entry_id)
     except MasisError as error:  # somebody else has decided since
         st.session_state[_REFUSED] = str(error)
         return
-    st.session_state[_DONE] = st.session_state.get(_DONE, set()) - {entry_id}
+    st.session_state[_DONE] = {
+        each: verdict for each, verdict in st.session_state.get(_DONE, {}).items() if each != entry_id
+    }
     if given is None or given.verdict is None:
         return
-    _choose(given.case_id, given.verdict)
-    _fill_from(given)
-    st.session_state[_NOTICE] = (given.case_id, f"Undone: {given.case_id} waits for you again", None)
+    view = workbench.cases.open_for(actor(), given.case_id)
+    _forget(given.case_id)
+    if (final := _standing(view)) is not None and final.verdict is not None:
+        whose = "your" if final.reviewer == actor().name else f"{final.reviewer}'s"
+        words = f"{whose} verdict stands again ({DECIDED[final.verdict].text.lower()})"
+    else:
+        words = f"{_named(view)} waits for you again"
+        _choose(given.case_id, given.verdict, given)
+        _Draft.of(given.case_id).taken = None
+    st.session_state[_NOTICE] = (given.case_id, f"Undone: {words}", None)
     address.put("case", given.case_id)

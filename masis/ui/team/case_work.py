@@ -52,9 +52,9 @@ def show_case_work(workbench: Workbench, view: CaseView) -> None:
     facts += [", ".join(work.tags)] if work.tags else []
     title = f"Team: {escaped(' · '.join(facts))}" if facts else "Comments, assignment, tags"
     with st.expander(title, icon=":material/group:", expanded=_left_unsent(workbench, case_id)):
-        for comment in comments:
-            st.caption(f"{escaped(comment.by)}, {moment(comment.at)} UTC")
-            st.text(comment.text)
+        for at, comment in comments:
+            st.caption(f"{escaped(comment.reviewer)}, {moment(at)} UTC")
+            st.text(comment.note)
         if reviewer() is None:
             st.caption("Type your name to comment, assign and tag.")
             return

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
-from typing import NamedTuple, TypeVar
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple, TypeVar
 
 import streamlit as st
 from pydantic import ValidationError
+from streamlit.delta_generator import DeltaGenerator
 
 from masis.schema.actor import Actor
 from masis.schema.team import (
@@ -25,69 +26,126 @@ from masis.schema.wording import counted
 from masis.services import Workbench
 from masis.services.cases import waiting_in
 from masis.services.records import CaseFilter
-from masis.services.trust_summary import figure, in_words
-from masis.trust.agreement import Agreement, Pair
+from masis.services.trust_summary import in_words
+from masis.trust.agreement import Estimate, Pair
 from masis.ui.components.linked_table import Cell, column, linked_table, row
 from masis.ui.queue.overview import standing_counts
 from masis.ui.shell import address
 from masis.ui.shell.permissions import carried_out, needs
 from masis.ui.shell.reviewer import actor, reviewer
-from masis.ui.team.adjudication import VERDICT_DIFFERS, decisions_on, show_adjudication, what_differs
+from masis.ui.team.adjudication import OPENED, VERDICT_DIFFERS, decisions_on, show_adjudication, what_differs
 from masis.ui.team.taking import ask_name
 from masis.views.markdown import escaped
-from masis.views.words import DECIDED
+from masis.views.numbers import duration, moment
+from masis.views.words import FOR_YOU
 
 T = TypeVar("T", bound=TeamRecord)
+Choice = TypeVar("Choice", bound=str)
 
 MOST_LISTED = 100
 PAIRS_SAID = 3
 """Pairs of reviewers, those with most cases in common, whose agreement the page says in words."""
 
-RULES: dict[PolicyRule, str] = {
-    "adjudicated": "The verdict all give; else an adjudication",
-    "agree": "The verdict enough of them give; else an adjudication",
-    "first": "The first decision; the others measure agreement",
+RULES: dict[PolicyRule, tuple[str, str]] = {
+    "adjudicated": (
+        "The verdict all give; else an adjudication",
+        "Costs a lead's time wherever two differ; every verdict is shared by all, or reasoned by the lead.",
+    ),
+    "agree": (
+        "The verdict enough of them give; else an adjudication",
+        "Costs a lead less: a majority settles the case, and who differs from it is outvoted.",
+    ),
+    "first": (
+        "The first decision; the others measure agreement",
+        "Costs no adjudication. One person settles each case; the others show how far that can be relied on.",
+    ),
 }
-MACHINE: dict[MachineShown, str] = {
-    "first": "At once",
-    "after": "After their own decision",
-    "never": "Not before the case is decided",
+MACHINE: dict[MachineShown, tuple[str, str]] = {
+    "first": ("At once", "Fastest. Who sees a verdict agrees with it more often: it shows little of how right it is."),
+    "after": (
+        "After their own decision",
+        "Slower: they read without marks. Shows how far the audit is right, which is what Trust needs.",
+    ),
+    "never": (
+        "Not before the case is decided",
+        "Slowest: they can't correct themselves by the audit either. Shows the same, and their agreement unaided.",
+    ),
 }
+"""What a policy can be, each with what it costs and shows."""
+CHOICES: dict[str, str] = {
+    "reviewers": "Reviewers a case",
+    "share": "Share of the cases that several reviewers decide",
+    "rule": "Which verdict stands",
+    "agree": "How many have to agree",
+    "machine": "When a reviewer sees what the machine found",
+    "lease_minutes": "Minutes that an opened case stays with its reviewer",
+    "seed": "Number that the shared cases are drawn by",
+}
+"""What a policy says, by the name of its field; the address marks one as ``field``."""
+MOST_VERSIONS = 20
 
 
 def show_team(workbench: Workbench) -> None:
-    """Draw the page; a case in the address is shown for adjudication."""
+    """Draw the page, with the view that the address names; a case in the address is shown for adjudication."""
     if case_id := address.value("case"):
         show_adjudication(workbench, case_id)
         return
-    st.title("Team")
+    st.session_state.pop(OPENED, None)
+    st.title("Team", anchor=False)
     ask_name(workbench)
-    _progress(workbench)
-    sections = {"Adjudication": _differing}
+    sections = {"Progress": _progress}
     if reviewer() is None:
         st.caption("Type your name to give out cases and to change policy and rubric.")
     else:
         sections |= {"Give out cases": _give_out, "Policy": _policy, "Rubric": _rubric, "Label types": _label_types}
-    for tab, draw in zip(st.tabs(list(sections)), sections.values(), strict=True):
+    asked = next((each for each in sections if each.casefold() == address.value("view")), "Progress")
+    tabs = st.tabs(list(sections), default=asked, key="team-view", on_change=_keep_view)
+    for tab, draw in zip(tabs, sections.values(), strict=True):
         with tab:
             draw(workbench)
 
 
+def _keep_view() -> None:
+    chosen = st.session_state["team-view"].casefold()
+    address.put("view", "" if chosen == "progress" else chosen)
+    address.put("field", "")
+
+
 def _progress(workbench: Workbench) -> None:
-    """Draw where all cases stand, how far reviewers agree, and who has decided how many."""
-    st.header("Progress")
+    """Draw where all cases stand, how far reviewers agree, who has decided how many, and where reviewers differ."""
     me = actor()
     facets = workbench.cases.facets_for(me)
-    standing_counts(facets.standings, facets.states, adjudications=workbench.team.adjudications(me))
-    count = workbench.team.count_open(me, CaseFilter())
-    st.page_link("pages/queue.py", label=f"{counted(count, 'case')} can be decided by you now", disabled=not count)
+    standing_counts(facets.standings, facets.states)
+    count, mine = workbench.team.count_open(me, CaseFilter()), workbench.team.adjudications(me, size=1)
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        if mine.total:  # no link: one that leads to the page it stands on leaves the address as it was
+            st.button(
+                f"Adjudicate {counted(mine.total, 'case')}",
+                icon=":material/balance:",
+                type="primary",
+                on_click=address.put,
+                args=("case", mine.rows[0].id),
+                help=FOR_YOU.meaning,
+            )
+        if first := workbench.team.next_open(me, CaseFilter()) if count else None:
+            label = f"Review {counted(count, 'case')} that you can decide now"
+            st.page_link("pages/review.py", label=label, icon=":material/rate_review:", query_params={"case": first})
+    _people(workbench)
+    _differing(workbench)
+
+
+def _people(workbench: Workbench) -> None:
+    """Draw how far reviewers agree, and of each how many cases they decided, how fast, and how often that stood."""
+    me = actor()
+    st.header("Reviewers", anchor=False)
     if workbench.access.allows(me, "read") and (found := workbench.trust.people(me)).agreement.units:
         what = "settled case" if workbench.cases.hides_machine_from(me) else "case"
         agree = [pair_agrees(pair, what) for pair in found.pairs[:PAIRS_SAID]]
-        st.markdown("  \n".join([*agree, beyond_chance(found.agreement)]))
-        st.page_link("pages/trust.py", label="Agreement in detail", query_params={"view": "people"})
+        st.markdown("  \n".join([*agree, beyond_chance(found.agreement.alpha)]))
     adjudicated = workbench.trust.decisions_by(me, "adjudication")
     decided, assigned = workbench.trust.decisions_by(me), workbench.store.team.counted("assigned")
+    every = workbench.access.allows(me, "oversee")
+    work = {own.reviewer: own for own in workbench.trust.reviewers(me, others=every)}
     held = {lease.reviewer: lease for lease in workbench.team.leases(me)}
     rows = []
     for name in sorted({*decided, *adjudicated, *assigned, *held}, key=str.casefold):
@@ -97,19 +155,25 @@ def _progress(workbench: Workbench) -> None:
         at_work: Cell = {"text": "–"}
         if name in held:
             at_work = {"text": held[name].case_id, "below": [f"until {held[name].until[11:16]} UTC"]}
-        rows.append(row(who, decided.get(name, 0), adjudicated.get(name, 0), assigned.get(name, 0), at_work))
+        own = work.get(name)
+        upheld = own.agreed if own else Estimate(None)
+        stood = "–" if upheld.value is None else f"{round(upheld.value * upheld.n):,} of {upheld.n:,}"
+        took = "–" if own is None or own.seconds is None else duration(1000 * own.seconds)
+        counts = (decided.get(name, 0), stood, took, adjudicated.get(name, 0), assigned.get(name, 0))
+        rows.append(row(who, *counts, at_work))
     if not rows:
         st.caption("Nobody has decided a case yet.")
         return
-    columns = [
-        *(column("Reviewer", "main"), column("Decisions", "figure")),
-        *(column("Adjudications", "figure"), column("Cases assigned", "figure"), column("At work on")),
-    ]
+    figures = ("Decisions", "Upheld", "Time a case", "Adjudications", "Cases assigned")
+    columns = [column("Reviewer", "main"), *(column(each, "figure") for each in figures), column("At work on")]
     linked_table(columns, rows, description="Reviewers", key="team-progress")
+    hidden = "" if every else "Of others, a lead sees what was upheld and how long it took. "
     st.caption(
-        f"An escalation is a decision, and its case waits. {workbench.trust.counts_in_words(me)} "
-        "Cases assigned: all of them, decided or not."
+        "Upheld: of their decisions on cases that several decided and that are settled, those whose verdict stands. "
+        "Time a case: the median, adjudications included; – where none was made on the pages. "
+        f"{hidden}{workbench.trust.counts_in_words(me)} Cases assigned: all of them, decided or not."
     )
+    st.page_link("pages/trust.py", label="Agreement in detail", query_params={"view": "people"})
 
 
 def pair_agrees(pair: Pair, case: str) -> str:
@@ -119,46 +183,58 @@ def pair_agrees(pair: Pair, case: str) -> str:
     return f"{who} gave the same verdict in {same:,} of {counted(of, case)} ({same / max(1, of):.0%})."
 
 
-def beyond_chance(found: Agreement) -> str:
-    """Say what agreement is left when chance is taken off, and what the figure means."""
-    return f"{in_words(found.alpha).capitalize()}. Krippendorff's alpha: {figure(found.alpha, share=False)}"
+def beyond_chance(found: Estimate) -> str:
+    """Say what agreement is left when chance is taken off, and whether it rests on enough cases to tell."""
+    if found.value is None:
+        return f"{in_words(found).capitalize()}."
+    alpha = f"Krippendorff's alpha {found.value:.2f}"
+    if found.low is not None and found.high is not None:
+        return f"{in_words(found).capitalize()} ({alpha}; 95% interval {found.low:.2f} to {found.high:.2f})."
+    than = "less" if found.value < 0 else "no more" if not found.value else "more"
+    few = f"{counted(found.n, 'case is', 'cases are')} too few to tell"
+    return f"That is {than} than chance would give ({alpha}), but {few}."
 
 
 def _differing(workbench: Workbench) -> None:
-    page = workbench.cases.find_for(
-        actor(), CaseFilter(states=("needs_adjudication",), order="oldest", size=MOST_LISTED)
-    )
+    """Draw the cases whose reviewers differ, and those that somebody escalated."""
+    st.header("Adjudication", anchor=False)
+    page = workbench.cases.find_for(actor(), CaseFilter(states=("needs_adjudication", "escalated"), size=MOST_LISTED))
     if not page.total:
         st.caption("No case has reviewers who differ. Such cases are listed here once all their decisions are in.")
         return
     individual = {summary.id: decisions_on(workbench, summary.id) for summary in page.rows}
-    kinds = Counter(what_differs(decisions) for decisions in individual.values())
+    escalated = {summary.id for summary in page.rows if summary.state == "escalated"}
+    kinds = Counter(what_differs(decisions) for case, decisions in individual.items() if case not in escalated)
     which = ", ".join(f"{kinds[kind]:,} {'differ' if kinds[kind] > 1 else 'differs'} in {kind}" for kind in kinds)
-    listed = "" if page.total == len(page.rows) else f"Of the first {len(page.rows):,}, "
-    st.markdown(
-        f"{counted(page.total, 'case has', 'cases have')} reviewers who differ. {listed}{which}. "
-        "Open one to decide between them."
+    listed = "" if page.total == len(page.rows) else f"Of {page.total:,}, the first {len(page.rows):,}: "
+    says = (
+        [f"{listed}{counted(kinds.total(), 'case has', 'cases have')} reviewers who differ. {which}."] if kinds else []
     )
+    if escalated:
+        waits = counted(len(escalated), "case is escalated and waits", "cases are escalated and wait")
+        says.append(f"{waits} for more evidence or another reviewer.")
+    st.markdown(" ".join([*says, "Open one to decide it."]))
     named = workbench.trust.shows_names()
     rows = []
     for summary in page.rows:
         decisions = individual[summary.id]
-        verdicts = [
-            f"{each.reviewer}: {DECIDED[each.verdict].text}" if named else DECIDED[each.verdict].text
-            for each in decisions
-            if each.verdict
-        ]
+        verdicts: Cell = {"text": ", ".join(who_decided(workbench, summary.id))}
         differ = what_differs(decisions)
-        question: Cell = {
-            "text": summary.query,
-            "href": address.link("team", case=summary.id),
-            "open": summary.id,
-            "below": [summary.id],
-        }
-        below = [] if differ == VERDICT_DIFFERS else [f"{differ.removeprefix('the ').capitalize()} differs"]
-        rows.append(row(question, {"text": ", ".join(verdicts), "below": below}, open=summary.id))
+        if summary.id in escalated:
+            entry = workbench.reviews.current(summary.id)
+            final = entry.decision if entry else None
+            verdicts = {"text": f"Escalated by {final.reviewer}" if final and named else "Escalated"}
+            verdicts["below"] = [final.reason] if final and final.reason else []
+        elif differ != VERDICT_DIFFERS:
+            verdicts["below"] = [f"{differ.removeprefix('the ').capitalize()} differs"]
+        where = "team" if len(decisions) > 1 else "review"
+        href = address.link(where, case=summary.id)
+        question: Cell = {"text": summary.query, "href": href, "open": summary.id, "below": [summary.id]}
+        rows.append(row(question, verdicts, open=summary.id))
     columns = [column("Question", "main"), column("Verdicts")]
     if opened := linked_table(columns, rows, description="Cases that need adjudication", key="differing"):
+        if len(individual.get(opened, ())) == 1:
+            address.open_case(opened)
         address.put("case", opened)
         st.rerun()
 
@@ -176,10 +252,11 @@ def _give_out(workbench: Workbench) -> None:
         "Assign": _Action("Reviewers", team.reviewers(), team.assign, new=True),
         "Unassign": _Action("Reviewers", counts("assigned"), team.unassign),
         "Tag": _Action("Tags", counts("tagged"), team.tag, new=True),
-        "Remove tag": _Action("Tags", counts("tagged"), team.untag),
+        "Untag": _Action("Tags", counts("tagged"), team.untag),
         "Skip": _Action("", (), lambda who, cases, _: team.skip(who, cases)),
     }
-    action = actions[st.segmented_control("Do", list(actions), default="Assign", required=True) or "Assign"]
+    does = st.segmented_control("Do", list(actions), default="Assign", required=True) or "Assign"
+    action = actions[does]
     with st.form("give-out", border=False):
         first = f", the first {len(titles):,} are listed" if page.total > len(titles) else ""
         chosen = st.multiselect(
@@ -192,7 +269,7 @@ def _give_out(workbench: Workbench) -> None:
         if action.names:
             hint = "Choose or type a name" if action.new else "Choose"
             names = st.multiselect(action.names, list(action.known), accept_new_options=action.new, placeholder=hint)
-        sent = st.form_submit_button("Do this to all chosen cases", **needs("decide"))
+        sent = st.form_submit_button(f"{does} the chosen cases", **needs("decide"))
     if sent and carried_out(lambda: action.do(actor(), chosen, names)):
         st.success(f"Done for {counted(len(chosen), 'case')}; each is an entry of the decision log.")
 
@@ -207,36 +284,105 @@ class _Action(NamedTuple):
 
 
 def _policy(workbench: Workbench) -> None:
+    """Draw what the policy can be, what each choice costs and shows, and who set which when."""
     now = workbench.store.team.in_force(QueuePolicy)
-    st.caption(
-        f"Version {now.version}. A case that has a decision keeps how many decide it and which verdict stands. "
-        "What reviewers see of the machine changes at once, on every case."
-    )
+    choices, history = st.columns([3, 2], gap="large")
     # no form: what a choice asks for, and what it would change, show before it is set
-    with st.container(width=560):
-        reviewers = st.number_input("Reviewers a case", 1, MOST_REVIEWERS, now.reviewers)
-        share = st.slider(
-            "Share of the cases that several reviewers decide", 0, 100, round(100 * now.share), format="%d %%"
+    with choices:
+        st.caption(
+            f"{_version(workbench, now)} A case that has a decision keeps how many decide it and which verdict stands. "
+            "What reviewers see of the machine changes at once, on every case."
         )
-        rule = st.selectbox(
-            "Which verdict stands", RULES, index=list(RULES).index(now.rule), format_func=RULES.__getitem__
-        )
+        with _asked("reviewers"):
+            reviewers = st.number_input(
+                CHOICES["reviewers"],
+                *(1, MOST_REVIEWERS, now.reviewers),
+                help="Each costs one more decision on every shared case. Two show how far people agree.",
+            )
+        with _asked("share"):
+            shown = round(100 * now.share)
+            share = st.slider(
+                CHOICES["share"],
+                *(0, 100, shown),
+                format="%d %%",
+                help="The rest is decided by one person each. A part is enough to measure agreement, at less cost.",
+                disabled=reviewers == 1,
+            )
+        rule = _radio("rule", RULES, now.rule)
         agree = now.agree
         if rule == "agree":
-            agree = st.number_input("How many have to agree", 1, MOST_REVIEWERS, now.agree)
-        machine = st.selectbox(
-            "When a reviewer sees what the machine found",
-            MACHINE,
-            index=list(MACHINE).index(now.machine),
-            format_func=MACHINE.__getitem__,
-        )
-        minutes = st.number_input("Minutes that an opened case stays with its reviewer", 1, 24 * 60, now.lease_minutes)
+            agree = st.number_input(CHOICES["agree"], 1, MOST_REVIEWERS, now.agree)
+        machine = _radio("machine", MACHINE, now.machine)
+        with _asked("lease_minutes"):
+            minutes = st.number_input(
+                CHOICES["lease_minutes"],
+                *(1, 24 * 60, now.lease_minutes),
+                help="Nobody else can decide it meanwhile. Once its reviewer has been away for longer, others can.",
+            )
         if effect := _hides(workbench, now.machine, machine):
             st.warning(effect)
-        sent = st.button("Set this policy", key="set-policy", **needs("oversee"))
-    chosen = {"reviewers": reviewers, "share": share / 100, "rule": rule, "agree": agree, "machine": machine}
-    policy = {**chosen, "lease_minutes": minutes, "seed": now.seed}
-    _set(workbench, QueuePolicy, lambda: QueuePolicy.model_validate(policy), sent=sent)
+        given = {"reviewers": reviewers, "rule": rule, "agree": agree, "machine": machine, "lease_minutes": minutes}
+        policy = now.model_dump(exclude={"version"}) | given | ({} if share == shown else {"share": share / 100})
+        same = policy == now.model_dump(exclude={"version"})
+        label = "This policy is in force" if same else "Set this policy"
+        sent = st.button(label, key="set-policy", type="primary", **needs("oversee", disabled=same))
+        _set(workbench, QueuePolicy, lambda: QueuePolicy.model_validate(policy), sent=sent)
+    with history:
+        _versions(workbench)
+
+
+def _asked(name: str) -> DeltaGenerator:
+    """Return the place of a field of the policy, framed where the address asks for it."""
+    return st.container(border=address.value("field") == name)
+
+
+def _radio(name: str, options: Mapping[Choice, tuple[str, str]], now: Choice) -> Choice:
+    """Draw the options of a field of the policy, each with what it costs and shows."""
+    with _asked(name):
+        return st.radio(
+            CHOICES[name],
+            list(options),
+            list(options).index(now),
+            format_func=lambda each: options[each][0],
+            captions=[costs for _, costs in options.values()],
+        )
+
+
+def _versions(workbench: Workbench) -> None:
+    """Draw who set which policy when, the newest first, each by what it changed."""
+    st.markdown("**Who set what**")
+    before, lines = QueuePolicy().model_dump(), []
+    for at, by, policy in workbench.store.team.history(QueuePolicy):
+        after = policy.model_dump()
+        changed = [
+            f"{title}: {_worded(name, before[name])} → {_worded(name, after[name])}"
+            for name, title in CHOICES.items()
+            if before[name] != after[name]
+        ]
+        lines.append((f"Version {policy.version}, {escaped(by)}, {moment(at)} UTC", changed or ["As the one before"]))
+        before = after
+    for title, changed in lines[: -MOST_VERSIONS - 1 : -1]:
+        st.caption(title)
+        st.text("\n".join(changed))
+    if len(lines) <= MOST_VERSIONS:
+        st.caption("Before: the default, one reviewer a case, who sees at once what the machine found.")
+
+
+def _worded(name: str, value: Any) -> str:
+    """Return the value of a policy's field as the page words it."""
+    if name == "rule":
+        return RULES[value][0]
+    if name == "machine":
+        return MACHINE[value][0]
+    return f"{value:.0%}" if name == "share" else str(value)
+
+
+def _version(workbench: Workbench, now: TeamRecord) -> str:
+    """Say which version of a record is in force, who set it and when."""
+    if not now.version:
+        return "The default: nobody has set one."
+    at, by, _ = workbench.store.team.history(type(now))[-1]
+    return f"Version {now.version}, set by {escaped(by)} on {moment(at)} UTC."
 
 
 def _hides(workbench: Workbench, now: MachineShown, then: MachineShown) -> str:
@@ -257,11 +403,14 @@ def _hides(workbench: Workbench, now: MachineShown, then: MachineShown) -> str:
 def _set(workbench: Workbench, kind: type[T], record: Callable[[], T], *, sent: bool) -> None:
     """Set a record of the team where its button was pressed, and say so once it is in force."""
     done = f"team-set-{kind.__name__}"
+    version = workbench.store.team.in_force(kind).version
     if sent and carried_out(lambda: workbench.team.set(actor(), record())):
-        st.session_state[done] = True
+        st.session_state[done] = version
         st.rerun()
-    if st.session_state.pop(done, False):
-        st.success(f"Done: version {workbench.store.team.in_force(kind).version} is in force from now on.")
+    if (before := st.session_state.pop(done, None)) == version:
+        st.info(f"Nothing has changed: version {version} stays in force.")
+    elif before is not None:
+        st.success(f"Done: version {version} is in force from now on.")
 
 
 RUBRIC_HELP = "One score a line: name: 1-5, or name: word, word. Guidance may follow after a |."
@@ -269,7 +418,7 @@ RUBRIC_HELP = "One score a line: name: 1-5, or name: word, word. Guidance may fo
 
 def _rubric(workbench: Workbench) -> None:
     now = workbench.store.team.in_force(Rubric)
-    st.caption(f"Version {now.version}. Decisions keep their scores with the version they were given under.")
+    st.caption(f"{_version(workbench, now)} Decisions keep their scores with the version they were given under.")
     with st.form("rubric", border=False):
         guidelines = st.text_area("Guidelines, shown beside every case", now.guidelines, max_chars=20_000, height=160)
         lines = st.text_area("Scores", "\n".join(map(score_line, now.scores)), help=RUBRIC_HELP, max_chars=20_000)
@@ -307,7 +456,7 @@ LABEL_TYPES_HELP = "One type a line: name, or name | guidance."
 def _label_types(workbench: Workbench) -> None:
     now = workbench.store.team.in_force(LabelTypes)
     st.caption(
-        f"Version {now.version}. The types of issues that reviewers report by labelling words of an answer. "
+        f"{_version(workbench, now)} The types of issues that reviewers report by labelling words of an answer. "
         "Decisions keep theirs with the version they were set under."
     )
     with st.form("label-types", border=False):

@@ -56,7 +56,7 @@ MOST_LISTED = 100
 COUNTS: dict[str, tuple[str, str, str, str, dict[str, str]]] = {
     "decision": (
         "Only decisions made before the audit's verdict was shown count: a lead sets that as the policy of the queue.",
-        *("team", "Set when findings show", "group", {"view": "policy"}),
+        *("team", "Set when findings show", "group", {"view": "policy", "field": "machine"}),
     ),
     "gold": (
         "Labels count that audited cases were imported with.",

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from masis.datasets.readers.abstracts import AbstractFormat, detect, read_abstracts
-from masis.datasets.readers.abstracts.bibtex import plain
+from masis.datasets.readers.abstracts.bibliographic import plain
 from masis.errors import InputError
 from masis.schema.screening import Abstract
 

@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 from defusedxml import ElementTree
 
-from masis.datasets.exports import FORMATS, Selection
+from masis.datasets.exports.export import DECISIONS, Selection
+from masis.datasets.exports.formats import FORMATS
 from masis.datasets.exports.splits import Shares, splits
-from masis.datasets.mapping import read_any
+from masis.datasets.mapping.reader import read_any
 from masis.errors import InputError
 from masis.schema.case import Case
 from masis.schema.review import TargetLabel
@@ -73,7 +74,7 @@ def labelled(label: str) -> tuple[TargetLabel, ...]:
     return (TargetLabel(target="claim", start=0, end=len(words), text=words, label=label),)
 
 
-def rows(bench: Workbench, form: str, selection: Selection | None = None) -> tuple[list[Any], dict[str, Any]]:
+def rows(bench: Workbench, form: str, selection: Selection = DECISIONS) -> tuple[list[Any], dict[str, Any]]:
     out = io.BytesIO()
     written = bench.exports.write(ADA, out, form, selection)
     text = out.getvalue().decode()

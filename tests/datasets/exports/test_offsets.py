@@ -15,8 +15,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from masis.datasets.exports import FORMATS, Selection
-from masis.datasets.exports.sinks import escaped_cell, unescaped_cell
+from masis.datasets.exports.export import Selection
+from masis.datasets.exports.formats import FORMATS
+from masis.datasets.writers.lines import escape_formula
 from masis.errors import InputError
 from masis.schema.case import Case, Severity
 from masis.schema.review import Decision, TargetLabel
@@ -108,12 +109,16 @@ def decisions(draw: st.DrawFn, runs: dict[str, Run]) -> Decision:
     )
 
 
+def unescaped(cell: str) -> str:
+    return cell[1:] if escape_formula(cell[1:]) == cell else cell
+
+
 def exported(bench: Workbench, form: str, encoding: str = "jsonl") -> list[dict[str, Any]]:
     out = io.BytesIO()
     done = bench.exports.write(ADA, out, form, Selection(CaseFilter()), encoding=encoding)
     if encoding == "csv":
         rows = list(csv.DictReader(io.StringIO(out.getvalue().decode(), newline="")))
-        found: list[dict[str, Any]] = [{name: unescaped_cell(cell) for name, cell in row.items()} for row in rows]
+        found: list[dict[str, Any]] = [{name: unescaped(cell) for name, cell in row.items()} for row in rows]
     elif encoding == "parquet":
         found = pyarrow.parquet.read_table(io.BytesIO(out.getvalue())).to_pylist()
     else:
@@ -134,7 +139,7 @@ def assert_cuts(text: str | None, label: dict[str, Any]) -> int:
 
 def assert_reported(bench: Workbench, rows: list[dict[str, Any]]) -> None:
     """Check that the rows hold every issue that a decision which counts reports, each at its place."""
-    entries = {entry.id: entry.decision for entry in bench.reviews.iterate() if entry.decision is not None}
+    entries = {entry.id: entry.decision for entry in bench.store.decisions.iterate() if entry.decision is not None}
     given_by: dict[str, list[tuple[Any, ...]]] = {}
     for row in rows:
         if row["severity"]:
@@ -213,8 +218,8 @@ def _undo_one(bench: Workbench, runs: dict[str, Run]) -> bool:
 
 @given(st.text(alphabet="'=+-@ \tabＡ＝", max_size=8))
 def test_a_cell_of_csv_gives_its_text_back(text: str) -> None:
-    assert unescaped_cell(escaped_cell(text)) == text
-    assert not escaped_cell(text).lstrip().startswith(("=", "+", "-", "@", "＝"))
+    assert unescaped(escape_formula(text)) == text
+    assert not escape_formula(text).lstrip().startswith(("=", "+", "-", "@", "＝"))
 
 
 def test_a_file_is_what_its_manifest_says(audited: Audited, tmp_path: Path) -> None:

@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
-from masis.datasets.exports import FORMATS, Selection, Shares
+from masis.datasets.exports.export import Selection
+from masis.datasets.exports.formats import FORMATS
+from masis.datasets.exports.splits import Shares
 from masis.errors import InputError, StoreError, UnknownRecord
 from masis.services import Workbench
 from masis.services.retention import rule_of

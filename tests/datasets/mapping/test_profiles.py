@@ -16,16 +16,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from masis.datasets.loading import read_cases, suggest
-from masis.datasets.mapping import MappedRow, Profile, builtin, formats_of, load_profile, read_any
-from masis.datasets.mapping.columns import (
+from masis.datasets.mapping.profile import (
     ColumnChoice,
+    Profile,
+    builtin,
     columns_key,
     likely_choice,
+    load_profile,
+    parse_profile,
     profile_of,
     profile_text,
     still_there,
 )
-from masis.datasets.mapping.profile import parse_profile
+from masis.datasets.mapping.reader import formats_of, read_any
+from masis.datasets.mapping.row import MappedRow
 from masis.errors import InputError
 from masis.schema.case import Case
 from masis.schema.columns import columns_of
@@ -163,12 +167,18 @@ def test_two_profiles_that_fit_ask(tmp_path: Path) -> None:
 
 def test_a_profile_of_ones_own_reads_any_names(tmp_path: Path) -> None:
     own, rows = tmp_path / "own.toml", tmp_path / "rows.jsonl"
-    own.write_text('query = "frage"\nanswer = "antwort.text"\nevidence = "quellen[].inhalt"\nid = "nr"\n')
-    rows.write_text(
-        json.dumps({"nr": 7, "frage": "Warum?", "antwort": {"text": "So."}, "quellen": [{"inhalt": "So."}]})
+    own.write_text(
+        'query = "frage"\nanswer = "antwort.text"\nevidence = "quellen[].inhalt"\nid = "nr"\n'
+        'citations = "belege[].{start: von, end: bis, evidence_id: quelle}"\n'
     )
-    (case,) = cases(list(read_any(rows, load_profile(own))))
+    row = {"nr": 7, "frage": "Warum?", "antwort": {"text": "So."}, "quellen": [{"inhalt": "So."}]}
+    cited = {"von": 0, "bis": 2, "quelle": "chunk_1"}
+    rows.write_text(json.dumps({**row, "belege": [cited]}) + "\n" + json.dumps({**row, "belege": [{"von": 0}]}))
+    read = list(read_any(rows, load_profile(own)))
+    (case,) = cases(read[:1])
     assert (case.id, case.query, case.answer, case.evidence[0].text) == ("7", "Warum?", "So.", "So.")
+    assert [(each.start, each.end, each.evidence_id) for each in case.given_citations] == [(0, 2, "chunk_1")]
+    assert "citations[0]: needs start, end and evidence_id" in str(read[1].problems[0])
 
 
 def test_a_path_of_ones_own_that_never_matches_is_an_error(tmp_path: Path) -> None:

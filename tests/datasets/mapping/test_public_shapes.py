@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from masis.datasets.loading import read_cases, suggest
-from masis.datasets.mapping import read_any
+from masis.datasets.mapping.reader import read_any
 from masis.errors import InputError
 
 Q, A, T, T2 = "How long is it?", "It is 120 metres long [1].", "The bridge is 120 metres long.", "It opened in 1931."

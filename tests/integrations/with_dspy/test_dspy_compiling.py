@@ -30,17 +30,18 @@ def parts_of() -> labelled.Parts:
     return labelled.split(labelled.from_cases(cases), 0.5, 0)
 
 
-def plan(optimizer: Any = "bootstrap", **options: Any) -> compiling.Plan:
-    return compiling.Plan("careful", "critic", optimizer, "scripted:m", **options)
+def plan(optimizer: Any = "bootstrap", **options: Any) -> programs.Plan:
+    given = {"name": "careful", "role": "critic", "optimizer": optimizer, "model": "scripted:m"}
+    return programs.Plan(**(given | options))
 
 
 @pytest.mark.spec("REQ-CRITIC-007")
 def test_examples_raise_the_metric_on_answers_nothing_was_learnt_from() -> None:
-    seen: list[compiling.CompilingProgress] = []
+    seen: list[str] = []
     with ModelServer(learning.critic) as served:
-        session = compiling.Session(plan(), settings_at(served), watch=seen.append)
+        session = compiling.Session(plan(), settings_at(served), watch=lambda doing, spent: seen.append(doing))
         made = compiling.compiled(session, parts_of())
-    assert list(dict.fromkeys(each.doing for each in seen)) == [
+    assert list(dict.fromkeys(seen)) == [
         "measuring what there is",
         "compiling with bootstrap",
         "measuring what came of it",
@@ -79,7 +80,7 @@ def test_a_reviser_is_compiled_too_and_revises(tmp_path: Path) -> None:
         cases.append(Case.model_validate(each | {"labels": each["labels"] | {"claims": wrong}}))
     parts = labelled.split([case for case in labelled.from_cases(cases) if not case.clean], 0.5, 0)
     with ModelServer(issues="always") as served:
-        mender = compiling.Plan("mender", "reviser", "bootstrap", "scripted:m", accept=0.5)
+        mender = plan(name="mender", role="reviser", accept=0.5)
         made = compiling.compiled(compiling.Session(mender, settings_at(served)), parts)
         assert made.state.keys() == {"revision"}
         assert made.demonstrations > 0

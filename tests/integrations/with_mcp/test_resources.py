@@ -103,5 +103,5 @@ def test_prompts_and_ids_are_offered_to_whoever_types(door: Door, bridge: dict[s
     assert [(each.name, each.required) for each in listed[1].arguments] == [("run_id", True)]
     assert messages[0].role == "user"
     assert '"draft": "It is long."' in messages[0].content.text
-    assert (wrong.code, "run_id is missing" in wrong.message) == (-32602, True)
+    assert (wrong.code, "run_id: is missing" in wrong.message) == (-32602, True)
     assert bridge["id"] in of_case.values

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 
-from masis.integrations.ray import auditor
+from masis.integrations.ray import job
 from masis.schema.case import Case
 from masis.schema.run import Run
 from masis.settings import Settings
@@ -13,7 +13,7 @@ from masis.settings import Settings
 
 def install() -> None:
     """Put the poison before the audit."""
-    audit = auditor.run_audit
+    audit = job.run_audit
 
     def poisoned(case: Case, settings: Settings) -> Run:
         if case.id.startswith("kills"):
@@ -24,4 +24,4 @@ def install() -> None:
             time.sleep(0.2)
         return audit(case, settings)
 
-    auditor.run_audit = poisoned
+    job.run_audit = poisoned

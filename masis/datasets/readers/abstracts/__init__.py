@@ -13,9 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, cast, get_args
 
-from masis.datasets.readers.abstracts.bibtex import read_bibtex
-from masis.datasets.readers.abstracts.medline import read_medline
-from masis.datasets.readers.abstracts.ris import read_ris
+from masis.datasets.readers.abstracts.bibliographic import read_bibtex, read_medline, read_ris
 from masis.datasets.readers.lines import open_lines, refuse_other_formats
 from masis.datasets.rows import read_rows
 from masis.errors import InputError
@@ -24,11 +22,6 @@ from masis.schema.screening import Abstract
 from masis.screening.sources.publication import RETRACTED_TYPE
 from masis.screening.sources.pubmed_xml import read_articles
 from masis.screening.sources.records import abstract_of, validate_abstract, year_of
-
-# Abstracts as JSON or rows of a table: ``{"id", "title", "text", "year"?, "journal"?, "authors"?, "doi"?, ...}``.
-#
-# What other tools call the fields is understood (``abstract``, ``pub_year``); keys that are no field are kept. A record
-# without an id gets one from its PubMed id, its DOI or its title.
 
 _ALSO_CALLED = {
     "text": ("abstract", "abstract_text", "summary"),
@@ -42,42 +35,36 @@ _ALSO_CALLED = {
     "publication_types": ("publication_type", "pub_types", "pubtype", "document_type", "article_type", "type_of_work"),
 }
 _TEXTS = frozenset({"id", "title", "text", "journal", "doi", "pmid", "url"})
-_BETWEEN = {"authors": re.compile(r";|\|"), "keywords": re.compile(r"[;|]"), "publication_types": re.compile(r"[;|]")}
+_LISTS = frozenset({"authors", "keywords", "publication_types"})
 
 
 def read_fields(data: dict[str, Any], source: str) -> Abstract:
-    """Return the fields of a record as an abstract, whatever they are called. Raises InputError naming one."""
-    fields = _named(data)
+    """Return a record of JSON or a row of a table as an abstract, whatever its fields are called; others are kept.
+
+    One without an id gets one from its PubMed id, its DOI or its title. Raises InputError naming a field.
+    """
+    fields = dict(data)
+    for name, others in _ALSO_CALLED.items():
+        found = next((other for other in others if other in fields), None)
+        if name not in fields and found is not None:
+            fields[name] = fields.pop(found)
+    if "publication_types" not in fields and isinstance(fields.get("type"), str):  # of any program: kept as type too
+        fields["publication_types"] = fields["type"]
+    if fields.get("is_retracted") in (True, "true", "True"):
+        fields["publication_types"] = [RETRACTED_TYPE]
     for name in _TEXTS & fields.keys():
         fields[name] = _text(fields[name], name)
-    for name, between in _BETWEEN.items():
-        if name in fields:
-            fields[name] = _list(fields[name], name, between)
+    for name in _LISTS & fields.keys():
+        fields[name] = _list(fields[name], name)
     if (given := fields.get("year")) is not None:
         if not isinstance(given, str | int) or isinstance(given, bool):
             raise InputError(f"is {kind_of(given)}, must be a year", cure='Write it as "year": 2019.', field="year")
         fields["year"] = year_of(str(given))
         if fields["year"] is None and given:  # "in press": the record is kept all the same
             fields["year_as_given"] = given
-    title, text, doi, pmid, year = (str(fields.get(name) or "") for name in ("title", "text", "doi", "pmid", "year"))
-    derived = abstract_of(title=title, text=text, doi=doi, pmid=pmid, year=year)
+    known: dict[str, Any] = {name: str(fields.get(name) or "") for name in ("title", "text", "doi", "pmid", "year")}
     stated = {key: value for key, value in fields.items() if value not in (None, "")}
-    return validate_abstract({"id": derived.id, "source": source} | stated)
-
-
-def _named(data: dict[str, Any]) -> dict[str, Any]:
-    """Return the record with our names for its fields."""
-    named = dict(data)
-    for name, others in _ALSO_CALLED.items():
-        found = next((other for other in others if other in named), None)
-        if name not in named and found is not None:
-            named[name] = named.pop(found)
-    kind = named.get("type")  # of any program: kept under its name too
-    if "publication_types" not in named and isinstance(kind, str):
-        named["publication_types"] = kind
-    if named.get("is_retracted") in (True, "true", "True"):
-        named["publication_types"] = [RETRACTED_TYPE]
-    return named
+    return validate_abstract({"id": abstract_of(**known).id, "source": source} | stated)
 
 
 def _text(value: Any, name: str) -> str | None:
@@ -88,13 +75,10 @@ def _text(value: Any, name: str) -> str | None:
     raise InputError(f"is {kind_of(value)}, must be text", cure="Put it in quotes.", field=name)
 
 
-def _list(value: Any, name: str, between: re.Pattern[str]) -> list[str]:
-    if value is None:
-        return []
-    if isinstance(value, str):
-        return [part.strip() for part in between.split(value) if part.strip()]
-    if isinstance(value, list) and all(isinstance(item, str) for item in value):
-        return [item.strip() for item in value if item.strip()]
+def _list(value: Any, name: str) -> list[str]:
+    given = [] if value is None else re.split(r"[;|]", value) if isinstance(value, str) else value
+    if isinstance(given, list) and all(isinstance(item, str) for item in given):
+        return [item.strip() for item in given if item.strip()]
     raise InputError(f"is {kind_of(value)}, must be a list of texts", cure='Write it as ["...", "..."].', field=name)
 
 
@@ -121,14 +105,9 @@ def read_abstracts(
 ) -> Iterator[Abstract | InputError]:
     """Return an iterator over the abstracts of a file, with an InputError for every record that can't be read.
 
-    Args:
-        source: A path, or a stream of bytes.
-        name: How errors and the records' ``source`` name it.
-        form: The format; recognised by the first lines where None.
-
-    Raises:
-        InputError: The file can't be opened (at once), is in none of the formats or holds no abstract (on reading).
-
+    ``name`` is how errors and the records' ``source`` name it; the ``form`` is recognised by the first lines where
+    none is given. Raises InputError where the file can't be opened (at once), is in none of the formats or holds no
+    abstract (on reading).
     """
     if isinstance(source, Path):
         return _read(open_lines(source), name or str(source), form, close=True)
@@ -158,28 +137,27 @@ def _read(
 
 
 def _records(stream: BinaryIO, form: AbstractFormat, source: str) -> Iterator[Abstract | InputError]:
-    match form:
-        case "pubmed_xml":
-            yield from (article.found for article in read_articles(stream, source=source))
-        case "ris":
-            yield from read_ris(stream, source=source)
-        case "bibtex":
-            yield from read_bibtex(stream, source=source)
-        case "medline":
-            yield from read_medline(stream, source=source)
-        case _:
-            for row in read_rows(stream, name=f"abstracts.{form}"):
-                try:
-                    if isinstance(row.value, InputError):
-                        raise row.value
-                    yield read_fields(_cells(row.value) if row.table else row.value, source)
-                except InputError as error:
-                    yield error.at(line=row.number)
+    if form in _READERS:
+        yield from _READERS[form](stream, source=source)
+        return
+    for row in read_rows(stream, name=f"abstracts.{form}"):
+        try:
+            if isinstance(row.value, InputError):
+                raise row.value
+            fields = row.value
+            if row.table:  # empty cells are absent, and columns have the plain form of their names
+                filled = {name: cell.strip() for name, cell in fields.items() if cell.strip()}
+                fields = {_NO_NAME.sub("_", name.lower()).strip("_"): cell for name, cell in filled.items()}
+            yield read_fields(fields, source)
+        except InputError as error:
+            yield error.at(line=row.number)
 
 
-def _cells(row: dict[str, Any]) -> dict[str, Any]:
-    """Return the cells of a table that hold anything, under the plain form of their columns' names."""
-    return {_NO_NAME.sub("_", name.lower()).strip("_"): cell.strip() for name, cell in row.items() if cell.strip()}
+def _read_pubmed_xml(stream: BinaryIO, *, source: str) -> Iterator[Abstract | InputError]:
+    return (article.found for article in read_articles(stream, source=source))
+
+
+_READERS = {"pubmed_xml": _read_pubmed_xml, "ris": read_ris, "bibtex": read_bibtex, "medline": read_medline}
 
 
 def detect(beginning: bytes) -> AbstractFormat:

@@ -12,16 +12,7 @@ from typing import Any, NamedTuple
 
 from masis.schema.screening import Abstract, Recommendation
 
-_COLUMNS = (
-    "included",
-    "asreview_label",
-    "label_included",
-    "included_label",
-    "label",
-    "decision",
-    "status",
-    "screening",
-)
+_COLUMNS = "included asreview_label label_included included_label label decision status screening".split()
 _WORDS: dict[str, Recommendation] = {
     **dict.fromkeys(("1", "1.0", "yes", "included", "include", "relevant", "keep"), "keep"),
     **dict.fromkeys(("0", "0.0", "no", "excluded", "exclude", "irrelevant", "discard"), "discard"),
@@ -45,8 +36,11 @@ class Decided(NamedTuple):
 
 def decision_of(record: Abstract) -> Decided | None:
     """Return what people decided about a record; None where its export says nothing, or they disagree."""
-    fields = _fields(record)
-    notes = " | ".join(str(each) for name in ("notes", "notes_abstract", "note") for each in _listed(fields.get(name)))
+    extra = dict(record.model_extra or {})  # what it holds beside its own fields: columns of a table, or tags of RIS
+    tags = extra.pop("record", None)
+    fields: dict[str, Any] = {**(tags if isinstance(tags, dict) else {}), **extra}
+    noted = [fields[name] for name in ("notes", "notes_abstract", "note") if fields.get(name) is not None]
+    notes = " | ".join(str(each) for held in noted for each in (held if isinstance(held, list) else [held]))
     reason = found.group(1).strip() if (found := _REASON.search(notes)) else ""
     if voted := _RAYYAN.search(notes):
         votes = {value.lower() for who, value in _RAYYAN_VOTE.findall(voted.group(1)) if who != OURS}
@@ -59,14 +53,3 @@ def decision_of(record: Abstract) -> Decided | None:
     if labelled := _ASREVIEW.search(notes):
         return Decided(_WORDS[labelled.group(1).lower()], "ASReview", reason)
     return Decided("discard", "Covidence", reason) if reason else None
-
-
-def _fields(record: Abstract) -> dict[str, Any]:
-    """Return what a record holds beside its own fields: columns of a table, or the tags of RIS."""
-    extra = dict(record.model_extra or {})
-    tags = extra.pop("record", None)
-    return {**(tags if isinstance(tags, dict) else {}), **extra}
-
-
-def _listed(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [] if value is None else [value]

@@ -162,7 +162,7 @@ def _truths(joint: np.ndarray) -> dict[str, float]:
 
 
 def _counted(ratings: np.ndarray, size: int, cells: np.ndarray) -> Counted:
-    return Counted.of_ratings(ratings, cells, np.arange(len(cells)), size)
+    return Counted.of(ratings, cells, np.arange(len(cells)), size)
 
 
 def _pattern_estimate(ratings: np.ndarray, figure: Callable[[Patterns, Floats], Floats]) -> Estimate:

@@ -1,0 +1,294 @@
+"""Records of bibliographic text files, each a block of lines: RIS, MEDLINE text as PubMed saves it, and BibTeX.
+
+A record of RIS is read by rispy, an entry of BibTeX by bibtexparser, its TeX made plain text by pylatexenc. MEDLINE
+(https://www.nlm.nih.gov/bsd/mms/medlineelements.html), a tag of up to four letters, a dash and the field, which blanks
+continue, is parsed here: the only packaged parser comes with 15 MB of molecular biology.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, BinaryIO
+
+from bibtexparser.entrypoint import parse_string
+from bibtexparser.middlewares.names import split_multiple_persons_names
+from bibtexparser.model import DuplicateFieldKeyBlock, Entry, ParsingFailedBlock
+from pylatexenc.latex2text import LatexNodes2Text  # type: ignore[import-untyped]
+from rispy import RisParser  # type: ignore[import-untyped]
+
+from masis.datasets.readers.lines import not_utf8, read_raw_lines
+from masis.errors import InputError
+from masis.schema.screening import Abstract
+from masis.screening.sources.publication import OF_CONCERN_TYPE, RETRACTED_TYPE
+from masis.screening.sources.records import abstract_of, collapse_blanks
+
+MAX_LINE_BYTES = 4 * 1024 * 1024
+"""A whole abstract stands on one line in many exports; one of four million letters is no abstract."""
+
+MAX_RECORD_CHARACTERS = 8 * 1024 * 1024
+"""A longer record has lost its end: what follows is read from the next one on."""
+
+
+class Block:
+    """The lines of one record as they are gathered; what doesn't fit in memory or isn't text is its ``problem``."""
+
+    def __init__(self, number: int, line: int) -> None:
+        self.number, self.line, self.ended = number, line, False
+        self.texts: list[str] = []
+        self.problem: InputError | None = None
+        self._characters = 0
+
+    def add(self, text: str, problem: InputError | None) -> None:
+        """Add a line, unless the record has outgrown what a record may be."""
+        self.problem = self.problem or problem
+        self._characters += len(text)
+        if self._characters <= MAX_RECORD_CHARACTERS:
+            self.texts.append(text)
+        elif self.texts:
+            self.texts = []
+            cure = "Look for the end of the record that is missing."
+            too_long = f"is longer than {MAX_RECORD_CHARACTERS // 2**20} MiB"
+            self.problem = InputError(too_long, cure=cure, line=self.line)
+
+    def placed(self, error: InputError) -> InputError:
+        """Return an error with the place of the record."""
+        field = f"record {self.number}" + (f", {error.field}" if error.field else "")
+        return InputError(error.problem, cure=error.cure, line=error.line or self.line, field=field)
+
+    def read(self, reader: Callable[[Block, str], Abstract], source: str) -> Abstract | InputError:
+        """Return what a reader makes of the record, or what is wrong with it and where."""
+        try:
+            if self.problem is not None:
+                raise self.problem
+            return reader(self, source)
+        except InputError as error:
+            return self.placed(error)
+
+
+def read_blocks(
+    stream: BinaryIO, begins: re.Pattern[str], ends: re.Pattern[str] | None = None, stray: str = ""
+) -> Iterator[Block | InputError]:
+    """Yield the records of a file, each of which begins at a line of its own, and ends as ``ends`` says or at the next.
+
+    A line that is part of no record is an error, the first of several, whose cure is ``stray``. What stands before the
+    first record (an export's own header) is passed over where records have an end.
+    """
+    block: Block | None = None
+    number, strayed = 0, not stray
+    for line, raw, _ in read_raw_lines(stream, max_bytes=MAX_LINE_BYTES):
+        text, problem = _decoded(line, raw)
+        if begins.match(text):
+            if block is not None:
+                yield block
+            number, strayed = number + 1, not stray
+            block = Block(number, line)
+        if block is not None:
+            block.add(text, problem)
+            if ends is not None and ends.match(text):
+                block.ended = True
+                yield block
+                block = None
+        elif text.strip() and not strayed and (number or ends is None):
+            strayed = True
+            yield InputError("stands outside of any record", cure=stray, line=line)
+    if block is not None:
+        yield block
+
+
+def _decoded(line: int, raw: bytes | None) -> tuple[str, InputError | None]:
+    """Return the text of a line, and what is wrong with it if anything is."""
+    if raw is None:
+        problem, cure = f"is longer than {MAX_LINE_BYTES // 2**20} MiB", "Break the line, or remove the record."
+        return "", InputError(problem, cure=cure, line=line)
+    raw = raw.rstrip(b"\r\n")
+    try:
+        return raw.decode("utf-8"), None
+    except UnicodeDecodeError as error:
+        return raw.decode("utf-8", "replace"), not_utf8(error, line, of_line=True)
+
+
+# RIS and MEDLINE
+
+_RIS_BEGINS, _RIS_ENDS = re.compile(r"[ \t]{0,100}TY  -"), re.compile(r"[ \t]{0,100}ER  -")
+_RIS_CURE = "Begin each record with a line `TY  - JOUR` and end it with `ER  - `."
+_TITLE = ("title", "primary_title", "translated_title", "short_title")
+_TEXT = ("abstract", "notes_abstract")
+_JOURNAL = ("secondary_title", "alternate_title3", "journal_name", "alternate_title2", "alternate_title1")
+_AUTHORS = ("authors", "first_authors")
+_KEPT_APART = {*_TITLE[:2], *_TEXT, *_AUTHORS, "doi", "keywords", "urls"}
+_PUBMED = re.compile(r"pubmed|medline|nlm", re.IGNORECASE)
+
+_MEDLINE_BEGINS = re.compile("PMID-")
+_MEDLINE_CURE = "Save the records from PubMed in the format PubMed; each begins with a line `PMID- `."
+_TAG = re.compile(r"([A-Z][A-Z0-9]{1,3}) {0,2}- ?(.*)", re.DOTALL)
+_KEPT = {"MH": "mesh", "SI": "registrations", "LA": "languages"}
+_MARKED = {"RIN": RETRACTED_TYPE, "ECI": OF_CONCERN_TYPE}
+"""Tags that point to the notice about a study, and the type that makes it."""
+_ABOUT = ("ROF", "EFR", "ECF")
+"""Tags of a notice that point to what it is about."""
+_IDENTIFIER = re.compile(r"PMID: ?\d+|10\.\d{4,9}/\S+")
+
+
+def read_ris(stream: BinaryIO, *, source: str) -> Iterator[Abstract | InputError]:
+    """Yield every record, and an error where one lacks its end or can't be read."""
+    for block in read_blocks(stream, _RIS_BEGINS, _RIS_ENDS, _RIS_CURE):
+        yield block if isinstance(block, InputError) else block.read(_of_ris, source)
+
+
+def _of_ris(block: Block, source: str) -> Abstract:
+    if not block.ended:
+        raise InputError("has no end", cure="Add a line `ER  - ` behind it; it may have been cut off.")
+    parser = RisParser(delimiter_tags_mapping={})  # an address may hold a semicolon
+    fields: dict[str, Any] = parser.parse_lines(line for text in block.texts if (line := text.lstrip()))[0]
+
+    def first(*keys: str) -> str:
+        return next((value for key in keys if isinstance(value := fields.get(key), str) and value.strip()), "")
+
+    number, database = first("accession_number"), first("name_of_database") + first("database_provider")
+    types = (first("type_of_work"), first("type_of_reference"))
+    rest = {key: value for key, value in fields.items() if key not in _KEPT_APART}
+    return abstract_of(
+        title=first(*_TITLE),
+        text=first(*_TEXT),
+        year=first("year", "publication_year", "date"),
+        journal=first(*_JOURNAL),
+        authors=[name for key in _AUTHORS for name in fields.get(key, ())],
+        doi=first("doi"),
+        pmid=number if number.isdigit() and _PUBMED.search(database[:200]) else "",
+        url=next(iter(fields.get("urls", ())), ""),
+        keywords=fields.get("keywords", ()),
+        publication_types=[part for each in types for part in re.split(r"[;|]", each)],
+        source=source,
+        record=rest | ({"unknown_tag": dict(rest["unknown_tag"])} if "unknown_tag" in rest else {}),
+    )
+
+
+def read_medline(stream: BinaryIO, *, source: str) -> Iterator[Abstract | InputError]:
+    """Yield every record, or an error where one can't be read."""
+    for block in read_blocks(stream, _MEDLINE_BEGINS, stray=_MEDLINE_CURE):
+        yield block if isinstance(block, InputError) else block.read(_of_medline, source)
+
+
+def _of_medline(block: Block, source: str) -> Abstract:
+    fields: defaultdict[str, list[str]] = defaultdict(list)
+    tag = ""
+    for line in block.texts:
+        if (found := _TAG.fullmatch(line)) is not None:
+            tag = found[1]
+            fields[tag].append(found[2].strip())
+        elif tag and line.strip():
+            fields[tag][-1] += f" {line.strip()}"
+
+    def first(*tags: str) -> str:
+        return next((fields[tag][0] for tag in tags if fields[tag] and fields[tag][0]), "")
+
+    return abstract_of(
+        title=first("TI", "BTI", "TT"),
+        text=first("AB"),
+        year=first("DP", "DEP"),
+        journal=first("JT", "TA"),
+        authors=(fields["FAU"] or fields["AU"]) + fields["CN"],
+        doi=next((each for each in fields["LID"] + fields["AID"] if each.endswith("[doi]")), ""),
+        pmid=first("PMID"),
+        keywords=[word.lstrip("*") for word in fields["OT"]],
+        publication_types=fields["PT"] + [name for tag, name in _MARKED.items() if fields[tag]],
+        notice_about=[found for tag in _ABOUT for each in fields[tag] for found in _IDENTIFIER.findall(each)],
+        source=source,
+        record={name: fields[tag] for tag, name in _KEPT.items() if fields[tag]},
+    )
+
+
+# BibTeX
+
+_TEX = LatexNodes2Text(math_mode="with-delimiters", keep_comments=True)
+_NO_TEX = re.compile(r"(?<!\\)[%&#_]")
+"""Exported abstracts are mostly plain text with a little TeX: these stay what they are, where TeX would take a bare
+``%`` for a comment that swallows the rest of the line."""
+
+
+def plain(text: str) -> str:
+    """Return the text without TeX; what is no TeX known here loses its backslash and keeps its letters."""
+    if not any(mark in text for mark in ("\\", "{", "}", "~", "--")):
+        return text
+    escaped = _NO_TEX.sub(r"\\\g<0>", text.replace(r"\textless", "<").replace(r"\textgreater", ">"))
+    try:
+        return str(_TEX.latex_to_text(escaped)).replace("\u00a0", " ")
+    except RecursionError:  # braces deeper than in any text
+        return text
+
+
+# What could not be parsed becomes an error of ours; the library would log it to stderr too.
+logging.getLogger("bibtexparser.splitter").setLevel(logging.CRITICAL)
+
+_BEGINS = re.compile(r"\s{0,100}@\s{0,10}(\w{1,40})\s{0,10}[{(]")
+_PASSED_OVER = ("comment", "preamble")
+_NAMED = re.compile(r"[^{(]{0,200}[{(]\s{0,100}([\w.:+/-]{1,100})\s{0,100}=")
+_BARE_WORD = re.compile(r"[\w.:+/-]+")
+_MOST_STRINGS = 1000
+_TYPES = ("type", "document_type", "article_type", "note")
+_USED = frozenset({"title", "abstract", "author", "keywords", "keyword", "doi", "pmid", "url", "journal", "year"})
+
+
+def read_bibtex(stream: BinaryIO, *, source: str) -> Iterator[Abstract | InputError]:
+    """Yield every entry, or an error where one can't be read.
+
+    An entry begins at a line that starts with ``@type{``; text between entries is a comment, as BibTeX has it.
+    Abbreviations (``@string``) hold from where they stand to the end of the file.
+    """
+    strings: dict[str, str] = {}
+    entries = 0
+    for block in read_blocks(stream, _BEGINS):
+        assert isinstance(block, Block)  # there are no stray lines
+        kind = begun[1].lower() if block.texts and (begun := _BEGINS.match(block.texts[0])) else ""
+        if kind == "string":
+            text = "\n".join(block.texts)
+            if (named := _NAMED.match(text)) is not None and len(strings) < _MOST_STRINGS:
+                strings[named[1].lower()] = text
+        elif kind not in _PASSED_OVER:
+            entries += 1
+            block.number = entries
+            yield from _records(block, strings, source)
+
+
+def _records(block: Block, strings: dict[str, str], source: str) -> Iterator[Abstract | InputError]:
+    """Yield what the lines of a block hold: an entry, unless several stand on one line."""
+    if block.problem is not None:
+        yield block.placed(block.problem)
+        return
+    text = "\n".join(block.texts)
+    named = {word.lower() for word in _BARE_WORD.findall(text)} & strings.keys() if strings else ()
+    library = parse_string("\n".join([*(strings[name] for name in sorted(named)), text]))
+    for failed in library.failed_blocks:
+        if isinstance(failed, DuplicateFieldKeyBlock):
+            twice = ", ".join(sorted(failed.duplicate_keys))[:100]
+            yield block.placed(InputError(f"holds {twice} twice", cure="Keep one of the two."))
+        elif isinstance(failed, ParsingFailedBlock) and not (failed.raw or "").lstrip().lower().startswith("@string"):
+            reason = " ".join(str(getattr(failed.error, "abort_reason", failed.error)).split())[:200]
+            cure = "Close its braces and quotes, and put commas between fields."
+            yield block.placed(InputError(f"can't be read ({reason})", cure=cure))
+    for entry in library.entries:
+        yield block.read(partial(_abstract, entry), source)
+
+
+def _abstract(entry: Entry, block: Block, source: str) -> Abstract:
+    raw = {field.key.lower(): str(field.value) for field in entry.fields}
+    fields = {key: plain(value) for key, value in raw.items()}
+    return abstract_of(
+        title=fields.get("title", ""),
+        text=fields.get("abstract", ""),
+        year=fields.get("year") or fields.get("date") or "",
+        journal=fields.get("journal") or fields.get("journaltitle") or fields.get("booktitle") or "",
+        authors=map(plain, split_multiple_persons_names(collapse_blanks(raw.get("author", "")))),
+        doi=raw.get("doi", "").replace("\\", ""),
+        pmid=fields.get("pmid", ""),
+        url=raw.get("url", "").replace("\\", ""),
+        keywords=re.split(r"[;,]", fields.get("keywords") or fields.get("keyword") or ""),
+        publication_types=re.split(r"[;|]", "; ".join(fields.get(name, "") for name in _TYPES)),
+        source=source,
+        record={"key": entry.key, "type": entry.entry_type}
+        | {key: value for key, value in fields.items() if key not in _USED},
+    )
