@@ -118,15 +118,8 @@ def _continues(line: str, previous: str, kind: BlockKind, found: BlockKind) -> b
     return first.islower() or bool(_GOES_ON.search(before[-12:])) or len(before) >= _FULL_LINE
 
 
-class Span(NamedTuple):
-    """A stretch of a text: start included, end excluded."""
-
-    start: int
-    end: int
-
-
 class Unit(NamedTuple):
-    """A sentence, with the kind of the block it stands in and whether it opens that block."""
+    """A sentence, start included, end excluded, with the kind of its block and whether it opens that block."""
 
     start: int
     end: int
@@ -134,16 +127,11 @@ class Unit(NamedTuple):
     opens: bool
 
 
-def split_sentences(text: str) -> list[Span]:
-    """The sentences of a text, in order, blanks around each cut off.
+def split_sentences(text: str) -> list[Unit]:
+    """The sentences of a text, in order, blanks around each cut off, with the kind of block that each comes from.
 
     Every character that is not blank belongs to exactly one of them.
     """
-    return [Span(unit.start, unit.end) for unit in split_units(text)]
-
-
-def split_units(text: str) -> list[Unit]:
-    """As ``split_sentences``, each with the kind of block it comes from."""
     units: list[Unit] = []
     for block in split_blocks(text):
         if block.kind in ("prose", "item", "note"):

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from masis.audit.citations.resolution import NOTHING, EvidenceIndex, Resolution
 from masis.audit.quotes import Located, located, located_parts
-from masis.audit.sentences import Unit, split_units
+from masis.audit.sentences import Unit, split_sentences
 from masis.schema.audit import QuoteCheck
 from masis.schema.case import Evidence, GivenCitation
 
@@ -26,7 +26,7 @@ def placed(given: Sequence[GivenCitation], original: str, answer: str) -> tuple[
     """
     if answer == original or not given:
         return tuple(given)
-    units, later = split_units(original), split_units(answer)
+    units, later = split_sentences(original), split_sentences(answer)
     starts, ends = {unit.start for unit in later}, {unit.end for unit in later}
     kept = []
     for citation in given:

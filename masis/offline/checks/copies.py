@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from masis.audit.sentences import Unit, split_units
+from masis.audit.sentences import Unit, split_sentences
 from masis.offline.text.number_words import NUMBER_WORDS
 
 LEAST_WORDS = 4
@@ -157,7 +157,7 @@ class CopyIndex:
     def __init__(self, texts: Sequence[str]) -> None:
         """Index the texts of all chunks, in the order of the case; work grows with their length."""
         self._texts = texts
-        self._units: list[list[Unit]] = [split_units(text) for text in texts]
+        self._units: list[list[Unit]] = [split_sentences(text) for text in texts]
         self._full: dict[tuple[str, ...], list[_Sentence]] = {}
         self._variants: dict[tuple[str, ...], list[_Sentence]] = {}
         for document, units in enumerate(self._units):
