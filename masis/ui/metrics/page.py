@@ -485,7 +485,10 @@ def _people(workbench: Workbench, facets: Facets) -> None:
     )
 
 
-_PACE = "Median from opening the case to the decision: half took less. Adjudications count too; only what was decided on the pages has one."
+_PACE = (
+    "Median from opening the case to the decision or adjudication: half took less. Only what was decided on the pages "
+    "has one."
+)
 
 
 def _took(work: Own) -> str:

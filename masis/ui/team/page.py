@@ -29,6 +29,7 @@ from masis.services.records import CaseFilter
 from masis.services.trust_summary import in_words
 from masis.trust.agreement import Estimate, Pair
 from masis.ui.components.linked_table import Cell, column, linked_table, row
+from masis.ui.queue.case_list import who_decided
 from masis.ui.queue.overview import standing_counts
 from masis.ui.shell import address
 from masis.ui.shell.permissions import carried_out, needs
