@@ -93,12 +93,9 @@ def one_check_each(claims: Sequence[Claim], checks: Sequence[ClaimCheck]) -> tup
 
     Verdicts are matched by position only where claim and check agree on the words.
     """
-    by_claim = {_identity(check.claim): check for check in checks}
-    return tuple(by_claim.get(_identity(claim)) or _without_verdict(claim) for claim in claims)
-
-
-def _identity(claim: Claim) -> tuple[str, int | None, str]:
-    return claim.text, claim.start, claim.statement
+    by_claim = {(check.claim.text, check.claim.start, check.claim.statement): check for check in checks}
+    found = [by_claim.get((claim.text, claim.start, claim.statement)) for claim in claims]
+    return tuple(check or _without_verdict(claim) for claim, check in zip(claims, found, strict=True))
 
 
 def _without_verdict(claim: Claim) -> ClaimCheck:

@@ -9,7 +9,7 @@ from pydantic_core import ErrorDetails
 from masis.settings.fields import COMPARED, Settings, nearest
 from masis.settings.names import OTHER_VARIABLES, SPELLINGS, TABLES, TABLES_OF_TABLES, Name, written
 from masis.settings.origins import Given
-from masis.settings.ranges import choices, described, is_number, schema_of, spelled
+from masis.settings.ranges import described, is_number, schema_of, spelled
 from masis.settings.secrecy import may_be_a_key, shown
 
 SURE = 0.8
@@ -93,9 +93,10 @@ def wrong_value(error: ErrorDetails, found: Mapping[Name, Given]) -> tuple[Given
 def not_allowed(path: Name, given: Given) -> str:
     """Return the error for a value that is not of its kind or out of its range."""
     schema, value = schema_of(path), given.value
-    repeated = "this" if path[0] == "providers" and not choices(schema) and not is_number(schema) else shown(value)
+    words = schema.get("enum", ())
+    repeated = "this" if path[0] == "providers" and not words and not is_number(schema) else shown(value)
     message = f"{given.place}: {repeated} is not {described(schema)}."
-    if isinstance(value, str) and (near := nearest(value, choices(schema))):
+    if isinstance(value, str) and (near := nearest(value, words)):
         message += f" Did you mean {near!r}?"
     if path[0] in TABLES_OF_TABLES and len(path) < 3:
         return f"{message} Write [{path[0]}.NAME], and KEY = VALUE below."

@@ -114,8 +114,8 @@ def source_conflicts(context: AuditContext) -> Iterator[Objection]:
         if len(near) < 2:
             continue
         found = {chunk: index.assess(plain_text(check.claim), only=(chunk,)) for chunk in near}
-        supporting = next((chunk for chunk, alone in found.items() if alone.verdict == "supported"), None)
-        contradicting = next((chunk for chunk, alone in found.items() if alone.verdict == "contradicted"), None)
+        by_verdict = {alone.verdict: chunk for chunk, alone in reversed(found.items())}  # the first of each
+        supporting, contradicting = by_verdict.get("supported"), by_verdict.get("contradicted")
         if supporting is None or contradicting is None:
             continue
         signal = found[contradicting].signals[0]
