@@ -272,7 +272,8 @@ def likeness(claim: Fact, other: Fact) -> float:
         return 0.8
     if not mine or not theirs:
         return 0.0
-    if abs(len(mine) - len(theirs)) == 1 and _one_more(*sorted((mine, theirs), key=len)):
+    short, long = sorted((mine, theirs), key=len)
+    if len(long) - len(short) == 1 and any(long[:k] + long[k + 1 :] == short for k in range(len(long))):
         return 0.5
     if len(mine) == len(theirs) > 1 and sum(a != b for a, b in zip(mine, theirs, strict=True)) == 1:
         return 0.8 if len(mine) > 3 else 0.5
@@ -282,10 +283,6 @@ def likeness(claim: Fact, other: Fact) -> float:
 def _same_numeral(claim: Fact, other: Fact) -> bool:
     # "23 days" and "23 weeks", "two weeks" and "two months".
     return claim.text.lower().split()[0] == other.text.lower().split()[0] and len(claim.text.split()) > 1
-
-
-def _one_more(short: str, long: str) -> bool:
-    return any(long[:k] + long[k + 1 :] == short for k in range(len(long)))
 
 
 def compared(text: str, fact: Fact) -> bool:
