@@ -123,8 +123,8 @@ class CorpusUpload(BackgroundTask):
             self._at = at
             try:
                 found = itertools.takewhile(lambda _: not self.stopping, read_abstracts(stream, name=name))
-                reports: dict[str, Any] = {"source": name, "on_batch": dealt_with, "on_error": self.errors.append}
-                self.done.append(self._workbench.corpora.add(self._actor, self.corpus, found, **reports))
+                passed: dict[str, Any] = {"source": name, "on_batch": dealt_with, "on_error": self.errors.append}
+                self.done.append(self._workbench.corpora.add(self._actor, self.corpus, found, **passed))
             except MasisError as error:
                 self.refused.append(error)
             except Exception as error:
