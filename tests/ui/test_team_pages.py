@@ -16,7 +16,7 @@ from masis.services.records import CaseFilter, DecisionFilter
 from masis.services.team import EmptyQueue
 from masis.ui.queue.case_list import case_row
 from masis.ui.shell.keys import page_key_map
-from masis.ui.team.adjudication import differences, final_words
+from masis.ui.team.adjudication import decisions_on, differences, final_words, whose_decision
 from masis.ui.team.page import read_scores, read_types, score_line, type_line
 from masis.ui.team.taking import why_nothing
 from tests.reviewing import decide
@@ -139,7 +139,7 @@ def test_taking_a_side_fills_the_form_and_records_what_the_adjudicator_leaves_th
     assert audited_workbench.cases.summary(CASE).state == "needs_adjudication"
     assert app.text_area(key=f"final-corrected-{CASE}").value == given["corrected_answer"]
     reason = app.text_area(key=f"final-reason-{CASE}")
-    assert (reason.label, reason.value) == ("Reason (Ada Lind's: change it where yours differs)", "read")
+    assert (reason.label, reason.value) == ("Reason (Ada Lind’s: change it where yours differs)", "read")
     reason.input("One word was missing.")
     note = app.text_area(key=f"final-note-{CASE}")
     assert note.value == "One word."
@@ -151,6 +151,8 @@ def test_taking_a_side_fills_the_form_and_records_what_the_adjudicator_leaves_th
     assert (final.kind, final.reviewer, final.verdict) == ("adjudication", "Cleo", "override")
     assert (final.reason, final.extra["taken_from"]) == ("One word was missing.", "Ada Lind")
     assert (final.corrected_answer, final.note, final.labels) == (given["corrected_answer"], "Two words.", (label,))
+    decisions = decisions_on(audited_workbench, CASE)
+    assert whose_decision(final, decisions) == "Ada Lind’s decision, with changes"
 
 
 def differing(workbench: Workbench, *case_ids: str) -> None:
@@ -169,8 +171,8 @@ def test_a_settled_verdict_is_shown_whole_and_changed_only_on_request_with_a_rea
     app = opened("team", "Cleo", case=CASE)
     press(app, "take-1")
     press(app, "Record the corrected answer as final verdict")
-    shown = texts(app)
-    assert ":blue[Overridden] by Cleo." in shown
+    shown = texts(app).replace("\\", "")
+    assert ":blue[Overridden] by Cleo (Ada Lind’s decision, as it was)." in shown
     assert "Ada Lind’s reason: read\nAda Lind’s note: Ada: see chunk 2." in shown
     assert "Changes to the answer" in shown
     assert not [each for each in app.button if each.key in ("final-approve", "take-1")]
@@ -208,13 +210,14 @@ def test_a_text_that_was_written_comes_back_where_a_decision_was_taken_over_it(a
     press(app, "take-1")
     assert app.text_area(key=f"final-corrected-{CASE}").value == "Stump."
     press(app, "take-2")  # nothing of hers was written meanwhile: what comes back is the same
-    assert app.text_area(key=f"final-reason-{CASE}").label == "Reason (Ada Lind's: change it where yours differs)"
+    # both reasons read alike: it is the one of the side that was taken
+    assert app.text_area(key=f"final-reason-{CASE}").label == "Reason (Ben’s: change it where yours differs)"
     press(app, "final-back")
     assert app.text_area(key=f"final-corrected-{CASE}").value == "My own words."
     assert app.text_area(key=f"final-reason-{CASE}").value == "Mine."
     press(app, "take-2")
     press(app, "final-override")  # whose reason stands there is still said
-    assert "Ada Lind's" in app.text_area(key=f"final-reason-{CASE}").label
+    assert "Ada Lind’s and Ben’s" in app.text_area(key=f"final-reason-{CASE}").label
 
 
 def test_an_escalated_case_says_so_and_stays_listed(audited_workbench: Workbench) -> None:

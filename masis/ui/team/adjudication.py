@@ -335,9 +335,22 @@ def _standing(view: CaseView) -> Decision | None:
     return final if final is not None and final.verdict is not None else None
 
 
-def _of_whom(text: str, name: str, decisions: Sequence[Decision]) -> str:
-    """Return whose reason or note a text is; "" where it is no reviewer's."""
-    return next((each.reviewer for each in decisions if text.strip() and getattr(each, name) == text), "")
+def _of_whom(text: str, name: str, decisions: Sequence[Decision], side: str | None) -> str:
+    """Return whose reason or note a text is: the side's that was taken, else of all who wrote it; "" where nobody's."""
+    whose = [each.reviewer for each in decisions if text.strip() and getattr(each, name) == text]
+    return " and ".join(f"{each}’s" for each in ([side] if side in whose else whose))
+
+
+_WORDS_OF_A_SIDE = ("verdict", "run_id", "iteration", "reason", "note", "corrected_answer", "labels", "rubric_scores")
+
+
+def whose_decision(final: Decision, decisions: Sequence[Decision]) -> str:
+    """Say whose decision a final verdict took, and whether it was changed; "" where none was taken."""
+    side = next((each for each in decisions if each.reviewer == final.extra.get("taken_from")), None)
+    if side is None:
+        return ""
+    same = all(getattr(side, name) == getattr(final, name) for name in _WORDS_OF_A_SIDE)
+    return f"{side.reviewer}’s decision, {'as it was' if same else 'with changes'}"
 
 
 def _final(workbench: Workbench, view: CaseView, reviewers: tuple[str, ...]) -> None:
@@ -383,12 +396,15 @@ def _stands(final: Decision, decisions: Sequence[Decision]) -> None:
     about = f" ({_answer(final)})" if _answer(final) else ""
     agreed = final.kind != "adjudication"
     by = " and ".join(each.reviewer for each in decisions) if agreed else final.reviewer
-    st.markdown(f"{coloured(DECIDED[final.verdict])}{about} by {escaped(by)}{waits}.")
+    took = "" if agreed else whose_decision(final, decisions)
+    st.markdown(
+        f"{coloured(DECIDED[final.verdict])}{about} by {escaped(by)}{f' ({escaped(took)})' if took else ''}{waits}."
+    )
     said = []
     for name in ("reason", "note"):
         if text := getattr(final, name):
-            whose = _of_whom(text, name, () if agreed else decisions)
-            said.append(f"{f'{whose}’s {name}' if whose else name.capitalize()}: {text}")
+            whose = _of_whom(text, name, () if agreed else decisions, final.extra.get("taken_from"))
+            said.append(f"{f'{whose} {name}' if whose else name.capitalize()}: {text}")
     st.text("\n".join(said) or "No reason given")
 
 
@@ -454,8 +470,8 @@ def _form(workbench: Workbench, view: CaseView, decisions: Sequence[Decision]) -
 
 def _label(draft: _Draft, name: str, decisions: Sequence[Decision], *, optional: bool) -> str:
     """Name a field, and say whose words stand in it or that it may stay empty."""
-    whose = _of_whom(draft.texts.get(name, ""), name, decisions)
-    more = f" ({escaped(whose)}'s: change it where yours differs)" if whose else " (optional)" if optional else ""
+    whose = _of_whom(draft.texts.get(name, ""), name, decisions, draft.taken.reviewer if draft.taken else None)
+    more = f" ({escaped(whose)}: change it where yours differs)" if whose else " (optional)" if optional else ""
     return f"{name.capitalize()}{more}"
 
 
