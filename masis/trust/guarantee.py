@@ -64,6 +64,11 @@ def upper_bound(faulty: int, n: int, error: float) -> float:
     return 1.0 if faulty >= n else float(betaincinv(faulty + 1, n - faulty, 1 - error))
 
 
+def least_tolerance(n: int, error: float) -> float:
+    """Return the smallest whole percentage that ``n`` draws without a fault show, as a share."""
+    return math.ceil(100 * upper_bound(0, n, error)) / 100
+
+
 def thresholds_for(pool: Floats, draws: int, tolerance: float, error: float) -> tuple[float, ...]:
     """Return the thresholds to test, strictest first, from the probabilities of the pool alone.
 

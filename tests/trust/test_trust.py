@@ -43,6 +43,7 @@ from masis.trust.guarantee import (
     ALARM,
     draws_needed,
     evidence_against,
+    least_tolerance,
     loosest,
     thresholds_for,
     try_thresholds,
@@ -505,6 +506,8 @@ def test_spans_are_compared_by_their_characters() -> None:
 def test_two_percent_at_95_takes_149_draws_without_a_fault() -> None:
     assert [draws_needed(0.02, 0.05, faulty) for faulty in (0, 1, 2)] == [149, 236, 313]
     assert upper_bound(0, 149, 0.05) <= 0.02 < upper_bound(0, 148, 0.05)
+    assert (least_tolerance(18, 0.05), least_tolerance(0, 0.05)) == (0.16, 1.0)
+    assert draws_needed(least_tolerance(18, 0.05), 0.05) <= 18 < draws_needed(0.15, 0.05)  # who follows it may draw
 
 
 def test_thresholds_are_tested_strictest_first_until_one_fails() -> None:

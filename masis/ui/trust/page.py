@@ -27,7 +27,7 @@ from masis.services.trust import (
 )
 from masis.services.trust_summary import IN_VIEW, SIMULATED, figure, how_sure, in_words, short_answers, too_few
 from masis.trust.agreement import Estimate, exact_bounds
-from masis.trust.guarantee import draws_needed, upper_bound
+from masis.trust.guarantee import draws_needed, least_tolerance
 from masis.trust.machine import Comparison, draws_for_width
 from masis.trust.score import LEAST_DECISIONS, LEAST_OF_EACH
 from masis.ui.components.charts import draw_chart
@@ -53,6 +53,8 @@ Part = Literal["claim", "reference"]
 PARTS: tuple[Part, ...] = get_args(Part)
 LEVELS = {"answer": "Answers", "claim": "Claims", "reference": "References"}
 MOST_LISTED = 100
+MOST_TOLERATED = 50.0
+"""Percent of faulty answers that a new sample can tolerate at most."""
 COUNTS: dict[str, tuple[str, str, str, str, dict[str, str]]] = {
     "decision": (
         "Only decisions made before the audit's verdict was shown count: a lead sets that as the policy of the queue.",
@@ -590,7 +592,9 @@ def _new_sample(workbench: Workbench) -> None:
     with st.expander("Draw a new sample", expanded=workbench.trust.plan() is None):
         auditor = st.selectbox("Auditor", list(auditors), format_func=auditors.__getitem__, key="sample-auditor")
         one, two, three = st.columns(3)
-        tolerance = one.number_input("Faulty tolerated (%)", 0.5, 50.0, 2.0, 0.5, key="sample-tolerance") / 100
+        tolerance = (
+            one.number_input("Faulty tolerated (%)", 0.5, MOST_TOLERATED, 2.0, 0.5, key="sample-tolerance") / 100
+        )
         certainty = two.number_input("Certainty (%)", 50.0, 99.9, 95.0, 0.5, key="sample-certainty") / 100
         offer = workbench.trust.offer(auditor, tolerance=round(tolerance, 6), certainty=round(certainty, 6))
         if not offer.least:
@@ -608,8 +612,8 @@ def _new_sample(workbench: Workbench) -> None:
         if missing:
             known = workbench.trust.drawable(actor(), auditor, int(draws))
             short = f": {too_few(known, int(draws))}" if known < draws else ""
-            least = upper_bound(0, known, 1 - certainty - offer.spent) if known else 1.0
-            allow = f": {known:,} without a fault show at most {least:.0%}" if least < 1 else ""
+            least = least_tolerance(known, 1 - certainty - offer.spent)
+            allow = f": {known:,} without a fault show at most {least:.0%}" if 100 * least <= MOST_TOLERATED else ""
             st.markdown(f"**Too few answers**{short}. Audit more cases, or tolerate more{allow}.")
         loosest = st.slider("Accept up to this probability of fault", 0.0, 1.0, 1.0, 0.01, key="sample-loosest")
         expected = f" Those up to {offer.expected:.2f} are expected to hold half of what is tolerated."
