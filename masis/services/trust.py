@@ -173,6 +173,7 @@ class TrustService:
         self.guarantees = Guarantees(store, settings)
         self.score, self.watch, self.auditors = self.guarantees.score, self.guarantees.watch, store.trust.auditors
         self._read = (-1, pd.DataFrame())
+        self._answers: dict[int, str | None] = {}
 
     # reading
 
@@ -229,6 +230,8 @@ class TrustService:
         people, column = np.unique(shared["reviewer"].to_numpy(dtype=str), return_inverse=True)
         ratings = np.full((len(cases), max(1, len(people))), -1, dtype=np.int64)
         ratings[place, column] = [VERDICTS.index(verdict) for verdict in shared["verdict"]]
+        answers = np.full(ratings.shape, -1, dtype=np.int64)
+        answers[place, column] = pd.factorize(pd.Series(self._answers_of(shared), dtype=object))[0]
         questions = shared.drop_duplicates("case_id").sort_values("case_id")["question"].to_numpy(dtype=str)
         shown = [name if names or name == actor.name else f"Reviewer {_letters(n)}" for n, name in enumerate(people)]
         marked: dict[str, list[list[tuple[int, int]]]] = {}
@@ -244,7 +247,7 @@ class TrustService:
         nominal = agreement(ratings, questions, VERDICTS)
         return PeopleReport(
             nominal._replace(ordinal_alpha=agreement(graded, questions, VERDICTS[:3]).ordinal_alpha),
-            pairs(ratings, shown, questions, VERDICTS.index("escalate")),
+            pairs(ratings, shown, questions, VERDICTS.index("escalate"), answers),
             span_f1(marked),
             tuple(cases.tolist()),
             int(shared["simulated"].astype(bool).sum()),
@@ -254,6 +257,12 @@ class TrustService:
                 if len(given) >= LEAST_CONSTANT and len(set(given.tolist())) == 1
             ),
         )
+
+    def _answers_of(self, decisions: pd.DataFrame) -> list[str | None]:
+        """Return what tells the answer that each decision lets stand: read once, since a decision never changes."""
+        entries = [int(entry) for entry in decisions["entry"]]
+        self._answers |= self._store.trust.answers([entry for entry in entries if entry not in self._answers])
+        return [self._answers.get(entry) for entry in entries]
 
     def missed(self, actor: Actor) -> MissReport:
         """Estimate how many faulty answers pass without a person, from decided spot checks, weighted by stratum."""

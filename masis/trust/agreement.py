@@ -278,7 +278,10 @@ def agreement(ratings: Ints, clusters: ArrayLike, categories: Sequence[str]) -> 
 
 
 class Pair(NamedTuple):
-    """Two reviewers and how far they agree; ``differ`` are the numbers of the units on which they don't."""
+    """Two reviewers and how far they agree; ``differ`` are the numbers of the units on which their verdicts don't.
+
+    ``apart`` are those of the same verdict with another correction, or about another answer.
+    """
 
     first: str
     second: str
@@ -286,23 +289,36 @@ class Pair(NamedTuple):
     kappa: Estimate
     weighted: Estimate
     differ: tuple[int, ...]
+    apart: tuple[int, ...] = ()
+
+    @property
+    def same(self) -> int:
+        """On how many units their verdicts are the same."""
+        return self.raw.n - len(self.differ)
 
 
-def pairs(ratings: Ints, raters: Sequence[str], clusters: ArrayLike, ordered: int) -> list[Pair]:
+def pairs(
+    ratings: Ints, raters: Sequence[str], clusters: ArrayLike, ordered: int, answers: Ints | None = None
+) -> list[Pair]:
     """Return every two reviewers who rated the same units, most units first, up to ``MOST_PAIRS``.
 
-    Categories from number ``ordered`` on have no place in the order: weighted kappa leaves them out.
+    Categories from number ``ordered`` on have no place in the order: weighted kappa leaves them out. ``answers`` has
+    the shape of ``ratings`` and numbers the answer that each lets stand, -1 where that is not known.
     """
     rated, questions = ratings >= 0, codes(clusters)
     together = rated.T.astype(float) @ rated
     shared = [(float(together[a, b]), a, b) for a in range(len(raters)) for b in range(a + 1, len(raters))]
     found = sorted((each for each in shared if each[0]), key=lambda each: -each[0])[:MOST_PAIRS]
-    return [_pair(ratings[:, [a, b]], (raters[a], raters[b]), questions, ordered) for _, a, b in found]
+    answers = np.full_like(ratings, -1) if answers is None else answers
+    return [
+        _pair(ratings[:, [a, b]], (raters[a], raters[b]), questions, ordered, answers[:, [a, b]]) for _, a, b in found
+    ]
 
 
-def _pair(ratings: Ints, names: tuple[str, str], questions: Ints, ordered: int) -> Pair:
+def _pair(ratings: Ints, names: tuple[str, str], questions: Ints, ordered: int, answers: Ints) -> Pair:
     both = np.flatnonzero((ratings >= 0).all(1))
     same = ratings[both, 0] == ratings[both, 1]
+    apart = same & (answers[both] >= 0).all(1) & (answers[both, 0] != answers[both, 1])
 
     def kappa(units: Ints, weights: str) -> Estimate:
         kept = ratings[units]
@@ -316,6 +332,7 @@ def _pair(ratings: Ints, names: tuple[str, str], questions: Ints, ordered: int) 
         kappa(both, ""),
         kappa(both[(ratings[both] < ordered).all(1)], "linear"),
         tuple(both[~same].tolist()),
+        tuple(both[apart].tolist()),
     )
 
 

@@ -51,6 +51,7 @@ from masis.trust.guarantee import (
 )
 from masis.trust.machine import Stratum, draws_for_width, missed
 from masis.trust.score import calibration_error, error_floor, fit, probabilities, reliability, yield_curve
+from masis.ui.team.page import pair_agrees
 from masis.views.story import checks_passed
 from tests.reviewing import ADA
 from tests.trust.conftest import DOUBT, decided
@@ -176,6 +177,29 @@ def test_one_verdict_for_all_is_named_and_the_share_of_two_has_one_interval(benc
     assert found.constant == (("Ada", "override", 6),)
     assert found.agreement.raw == found.pairs[0].raw
     assert (found.agreement.raw.low, found.agreement.alpha.low) == (pytest.approx(0.043, abs=1e-3), None)
+
+
+def test_the_same_verdict_with_another_correction_or_answer_is_told_from_full_agreement(
+    bench: Workbench, audited: Audited
+) -> None:
+    audited(0, 4)
+    bench.store.team.put("Ada", QueuePolicy(reviewers=2, rule="adjudicated"))
+    mine = {"verdict": "override", "corrected_answer": "Zinc."}
+    theirs = (
+        mine,
+        {**mine, "corrected_answer": "Tin."},
+        {"verdict": "reject"},
+        {**mine, "corrected_answer": " Zinc. "},
+    )
+    for number, other in enumerate(theirs):
+        decided(bench, number, **mine)
+        decided(bench, number, reviewer="Bo", **other)
+    found = bench.trust.people(ADA)
+    (pair,) = found.pairs
+    assert (pair.same, [found.cases[unit] for unit in pair.apart]) == (3, ["case-1"])
+    assert pair_agrees(pair, "case") == (
+        "Ada and Bo gave the same verdict in 3 of 4 cases (75%), the same verdict and correction in 2."
+    )
 
 
 def test_a_program_decides_in_no_time_and_an_escalation_settles_against_nobody(

@@ -12,6 +12,7 @@ from masis.schema.trust import Guarantee
 from masis.store.core.connections import Part
 from masis.store.reviews.decisions import LOG
 from masis.store.reviews.outcomes import CaseOutcome, outcomes_of, pins_of
+from masis.store.reviews.states import answer_decided
 
 _RUN = ", ".join(
     f"runs.{name}"
@@ -129,6 +130,12 @@ class TrustReads(Part):
             rows = LOG.rows(connection, "log.seq IN (SELECT value FROM json_each(?))", [json.dumps(list(entries))])
         found = {entry.seq: entry.decision for entry in map(LOG.read, rows)}
         return {seq: decision for seq, decision in found.items() if decision is not None}
+
+    def answers(self, entries: Sequence[int]) -> dict[int, str | None]:
+        """Return what tells the answer that each of these decisions lets stand from others, by the entry's number."""
+        sql = "SELECT entry_seq, payload FROM decision_payloads WHERE entry_seq IN (SELECT value FROM json_each(?))"
+        rows = self._database.execute(sql, [json.dumps(list(entries))])
+        return {int(row[0]): answer_decided(row[1]) for row in rows}
 
     def guarantee(self) -> tuple[int, str, str, Guarantee] | None:
         """Return the number of the entry, time, name and content of the guarantee that was applied last.

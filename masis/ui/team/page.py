@@ -179,9 +179,9 @@ def _people(workbench: Workbench) -> None:
 
 def pair_agrees(pair: Pair, case: str) -> str:
     """Say in plain words how far two reviewers agree, and on what kind of case."""
-    same, of = round((pair.raw.value or 0) * pair.raw.n), pair.raw.n
-    who = f"{escaped(pair.first)} and {escaped(pair.second)}"
-    return f"{who} gave the same verdict in {same:,} of {counted(of, case)} ({same / max(1, of):.0%})."
+    of, who = pair.raw.n, f"{escaped(pair.first)} and {escaped(pair.second)}"
+    fully = f", the same verdict and correction in {pair.same - len(pair.apart):,}" if pair.apart else ""
+    return f"{who} gave the same verdict in {pair.same:,} of {counted(of, case)} ({pair.same / max(1, of):.0%}){fully}."
 
 
 def beyond_chance(found: Estimate) -> str:

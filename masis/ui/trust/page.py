@@ -335,7 +335,7 @@ def _case_list(rows: pd.DataFrame) -> None:
     )
 
 
-def _cases(cases: Sequence[str], title: str, notes: Sequence[str] = ()) -> None:
+def _cases(cases: Sequence[str], title: str, notes: Sequence[str] = (), noted: str = "People") -> None:
     st.markdown(f"**{title}** ({len(cases):,})")
     shown = cases[:MOST_LISTED]
     questions = {case: served_workbench().store.cases.get(case).query for case in shown}
@@ -344,13 +344,13 @@ def _cases(cases: Sequence[str], title: str, notes: Sequence[str] = ()) -> None:
         for case in shown
     ]
     rows = [row(cell, *notes[n : n + 1], open=shown[n]) for n, cell in enumerate(cells)]
-    columns = [column("Case", "main"), *([column("People")] if notes else [])]
+    columns = [column("Case", "main"), *([column(noted)] if notes else [])]
     opened = linked_table(columns, rows, description=title, key=f"cases-{title}")
     if opened in shown:
         address.open_case(str(opened))
     if len(cases) > MOST_LISTED:
         st.caption(f"The first {MOST_LISTED}; the download has all.")
-    _download(pd.DataFrame({"case": list(cases), **({"people": list(notes)} if notes else {})}), title)
+    _download(pd.DataFrame({"case": list(cases), **({noted.lower(): list(notes)} if notes else {})}), title)
 
 
 def _calibration(found: Comparison) -> None:
@@ -418,6 +418,7 @@ def _show_people(key: _Key) -> None:
     cases = counted(overall.units, "settled case" if key.hidden else "case")
     st.caption(f"{cases} with two or more decisions: {shares}.")
     st.markdown(f"**The same verdict: {figure(overall.raw)}.** {in_words(overall.alpha).capitalize()}.")
+    st.caption("Figures compare verdicts. Of the same verdict, corrections or the answers approved may still differ.")
     for name, verdict, n in found.constant:
         st.text(
             f"{name} chose {verdict} in all {n:,}: figures that take off what chance would give say little then, and "
@@ -438,7 +439,8 @@ def _show_people(key: _Key) -> None:
     st.markdown("**Reviewers in pairs**. Choose a row to list the cases they differ on.")
     titles = [
         column("Reviewers", "main"),
-        column("Agree"),
+        column("Same verdict"),
+        column("Same verdict and correction", "figure"),
         column("Kappa"),
         column("Weighted kappa"),
         column("Differ", "figure"),
@@ -447,9 +449,10 @@ def _show_people(key: _Key) -> None:
         row(
             {"text": f"{pair.first} and {pair.second}", "open": str(number)},
             figure(pair.raw, brief=True),
+            f"{pair.same - len(pair.apart):,} of {pair.raw.n:,}",
             figure(pair.kappa, share=False, brief=True),
             figure(pair.weighted, share=False, brief=True),
-            len(pair.differ),
+            len(pair.differ) + len(pair.apart),
             open=str(number),
         )
         for number, pair in enumerate(found.pairs, start=1)
@@ -458,7 +461,12 @@ def _show_people(key: _Key) -> None:
     number = address.number("pair", 0)
     if 1 <= number <= len(found.pairs):
         pair = found.pairs[number - 1]
-        _cases([found.cases[unit] for unit in pair.differ], f"Cases on which {pair.first} and {pair.second} differ")
+        _cases(
+            [found.cases[unit] for unit in (*pair.differ, *pair.apart)],
+            f"Cases on which {pair.first} and {pair.second} differ",
+            notes=[*["verdict"] * len(pair.differ), *["correction or answer"] * len(pair.apart)],
+            noted="Differ in",
+        )
 
 
 def _show_missed(found: MissReport) -> None:
