@@ -124,7 +124,8 @@ class YieldReport(NamedTuple):
 class Own(NamedTuple):
     """The work of a reviewer, or of all ("" for a name): decisions in all and by active hour and day, median seconds a
     case that was decided or adjudicated (None: not recorded), shares; ``differ`` are the cases of several reviewers
-    settled by another verdict. ``adjudications`` are those that stand; they are no decisions.
+    settled by another verdict. ``adjudications`` are those that stand, ``escalations`` those of them that settle nothing;
+    they are no decisions.
     """
 
     reviewer: str
@@ -136,6 +137,7 @@ class Own(NamedTuple):
     agreed: Estimate
     differ: tuple[str, ...] = ()
     adjudications: int = 0
+    escalations: int = 0
 
 
 class PlanState(NamedTuple):
@@ -652,7 +654,7 @@ def _letters(number: int) -> str:
 def _work(name: str, mine: pd.DataFrame, frame: pd.DataFrame) -> Own:
     """Measure the decisions and adjudications of a person (``mine``) among all that are in the frame."""
     seconds = pd.to_numeric(mine["seconds"], errors="coerce")
-    adjudications, mine = int((mine["kind"] == "adjudication").sum()), mine[mine["kind"] == "decision"]
+    adjudications, mine = mine["verdict"][mine["kind"] == "adjudication"], mine[mine["kind"] == "decision"]
     settling = frame[frame["settles"].astype(bool) & (frame["verdict"] != "escalate")]
     final = dict(zip(settling["case_id"], settling["verdict"], strict=True))
     several = set(frame["case_id"][frame.duplicated("case_id", keep=False)])
@@ -669,5 +671,6 @@ def _work(name: str, mine: pd.DataFrame, frame: pd.DataFrame) -> Own:
         share(mine["verdict"] == "override", mine["question"].to_numpy(dtype=str)) if len(mine) else none,
         share(agreed),
         tuple(case for case, same in zip(compared["case_id"], agreed, strict=True) if not same),
-        adjudications,
+        len(adjudications),
+        int((adjudications == "escalate").sum()),
     )

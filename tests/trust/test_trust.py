@@ -216,7 +216,7 @@ def test_a_program_decides_in_no_time_and_an_escalation_settles_against_nobody(
     assert cy.seconds == 40.0  # an adjudication takes time as a decision does
     assert (ada.seconds, bo.seconds) == (20.0, None)
     assert (ada.agreed.value, ada.agreed.n, ada.differ) == (0.5, 2, ("case-0",))
-    assert (cy.reviewer, cy.decisions, cy.adjudications) == ("Cy", 0, 3)
+    assert (cy.reviewer, cy.decisions, cy.adjudications, cy.escalations) == ("Cy", 0, 3, 1)
     assert bench.trust.together(ADA).adjudications == 3
     assert bench.trust.decisions_by(ADA, "adjudication") == {"Cy": 3}
 

@@ -426,7 +426,8 @@ def _people(workbench: Workbench, facets: Facets) -> None:
         Figure(
             "Adjudications",
             f"{work.adjudications:,}",
-            "Settled where reviewers differed; they are no decisions.",
+            f"{work.adjudications - work.escalations:,} settled a case on which reviewers differed, "
+            f"{work.escalations:,} escalated it; they are no decisions. The log lists those undone since, too.",
             "decisions" if work.adjudications else "",
             {"kind": "adjudication"},
         ),
