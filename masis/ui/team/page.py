@@ -142,7 +142,7 @@ def _people(workbench: Workbench) -> None:
     if workbench.access.allows(me, "read") and (found := workbench.trust.people(me)).agreement.units:
         what = "settled case" if workbench.cases.hides_machine_from(me) else "case"
         agree = [pair_agrees(pair, what) for pair in found.pairs[:PAIRS_SAID]]
-        st.markdown("  \n".join([*agree, beyond_chance(found.agreement.alpha)]))
+        st.markdown("  \n".join([*agree, f"{in_words(found.agreement.alpha).capitalize()}."]))
     adjudicated = workbench.trust.decisions_by(me, "adjudication")
     decided, assigned = workbench.trust.decisions_by(me), workbench.store.team.counted("assigned")
     every = workbench.access.allows(me, "oversee")
@@ -182,18 +182,6 @@ def pair_agrees(pair: Pair, case: str) -> str:
     of, who = pair.raw.n, f"{escaped(pair.first)} and {escaped(pair.second)}"
     fully = f", the same verdict and correction in {pair.same - len(pair.apart):,}" if pair.apart else ""
     return f"{who} gave the same verdict in {pair.same:,} of {counted(of, case)} ({pair.same / max(1, of):.0%}){fully}."
-
-
-def beyond_chance(found: Estimate) -> str:
-    """Say what agreement is left when chance is taken off, and whether it rests on enough cases to tell."""
-    if found.value is None:
-        return f"{in_words(found).capitalize()}."
-    alpha = f"Krippendorff's alpha {found.value:.2f}"
-    if found.low is not None and found.high is not None:
-        return f"{in_words(found).capitalize()} ({alpha}; 95% interval {found.low:.2f} to {found.high:.2f})."
-    than = "less" if found.value < 0 else "no more" if not found.value else "more"
-    few = f"{counted(found.n, 'case is', 'cases are')} too few to tell"
-    return f"That is {than} than chance would give ({alpha}), but {few}."
 
 
 def _differing(workbench: Workbench) -> None:
