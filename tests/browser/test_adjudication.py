@@ -96,10 +96,14 @@ def test_a_lead_adjudicates_by_keys_and_sees_what_was_recorded(open_tab: Callabl
         page.keyboard.press("p")
         expect(reason).to_have_value("x, even so 1")
         tab.settle()
-        page.keyboard.press("2")
+        for key, whose in (("2", "Ben’s"), ("1", "Ada’s"), ("2", "Ben’s")):  # they switch, and type nothing
+            page.keyboard.press(key)
+            expect(form.get_by_label(f"Reason ({whose}")).to_have_value("read")
+            expect(reason).not_to_be_focused()
+            tab.settle()
+        page.keyboard.press("t")
         expect(reason).to_be_focused()
         expect(reason).to_have_value("read")
-        tab.settle()
         page.keyboard.press("Escape")
         page.keyboard.press("1")
         page.keyboard.press("Control+Enter")  # in one breath: it is recorded once the decision has been taken
