@@ -27,7 +27,7 @@ from masis.trust import guarantee as tests_of
 from masis.trust import machine
 from masis.trust.agreement import Agreement, Estimate, Pair, agreement, pairs, share, span_f1
 from masis.trust.guarantee import Outcome, Tested
-from masis.trust.score import FITTED_ON, fit, probabilities, yield_curve
+from masis.trust.score import FITTED_ON, LEAST_ORDERED, fit, probabilities, yield_curve
 
 VERDICTS = ("approve", "override", "reject", "escalate")
 """The order that weighted kappa and ordinal alpha take verdicts in; escalations are left out of those."""
@@ -114,7 +114,10 @@ class MissReport(NamedTuple):
 
 
 class YieldReport(NamedTuple):
-    """Faults found by cases read: (share read, share found) of each order; ``n`` answers with ``faulty`` faults."""
+    """Faults found by cases read: (share read, share found) of each order; ``n`` answers with ``faulty`` faults.
+
+    No order is measured on fewer than ``LEAST_ORDERED`` answers, nor where all are faulty or none is.
+    """
 
     n: int
     faulty: int
@@ -124,8 +127,8 @@ class YieldReport(NamedTuple):
 class Own(NamedTuple):
     """The work of a reviewer, or of all ("" for a name): decisions in all and by active hour and day, median seconds a
     case that was decided or adjudicated (None: not recorded), shares; ``differ`` are the cases of several reviewers
-    settled by another verdict. ``adjudications`` are those that stand, ``escalations`` those of them that settle nothing;
-    they are no decisions.
+    settled by another verdict. ``adjudications`` are those that stand, ``escalations`` those of them that settle
+    nothing; they are no decisions.
     """
 
     reviewer: str
@@ -332,8 +335,8 @@ class TrustService:
         rows = self.compare(actor, (filters or TrustFilter()).model_copy(update={"blind_only": False})).rows
         rows = rows[rows["faulty"].notna()]
         truth = rows["faulty"].to_numpy(dtype=bool)
-        if not truth.any():
-            return YieldReport(len(truth), 0, {})
+        if len(truth) < LEAST_ORDERED or truth.all() or not truth.any():
+            return YieldReport(len(truth), int(truth.sum()), {})
         likely = rows["likely"].fillna(1.0).to_numpy(dtype=float)
         rank = np.array([_RANKS.get(tier, 0.0) for tier in rows["tier"]])
         curves = {"built-in order": yield_curve(truth, rank + likely), "random order": [(0.0, 0.0), (1.0, 1.0)]}

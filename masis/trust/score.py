@@ -26,6 +26,8 @@ FITTED_ON = ("likely", "confidence", "quality", "disagreement", "uncited", "inva
 """The columns of runs that the features are computed from."""
 
 LEAST_DECISIONS, LEAST_OF_EACH, FOLDS = 60, 15, 5
+LEAST_ORDERED = 20
+"""Decided answers from which on orders are compared: of fewer, one answer moves a curve by more than 5 points."""
 """The least to fit a score on: decisions in all, faulty answers and as many right ones; folds of the cross-validation.
 
 Chosen so that each of the folds holds at least three answers of either kind, not measured: whether a fitted score does

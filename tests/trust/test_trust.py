@@ -335,6 +335,8 @@ def test_fitting_orders_the_queue_and_runs_record_the_score(bench: Workbench, au
         faulty = number % 3 == 0
         audited(number, number + 1, confidence=0.2 if faulty else 0.9)
         decided(bench, number, "reject" if faulty else "approve")
+        if number in (0, 18, 19):  # one faulty answer, one too few, enough of both kinds
+            assert bool(bench.trust.yields(ADA).curves) == (number == 19)
     audited(80, 81, confidence=0.9)
     audited(81, 82, confidence=0.2)
     score = bench.trust.fit(ADA)

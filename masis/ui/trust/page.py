@@ -29,7 +29,7 @@ from masis.services.trust_summary import IN_VIEW, SIMULATED, figure, how_sure, i
 from masis.trust.agreement import Estimate, exact_bounds
 from masis.trust.guarantee import draws_needed, least_tolerance
 from masis.trust.machine import Comparison, draws_for_width
-from masis.trust.score import LEAST_DECISIONS, LEAST_OF_EACH
+from masis.trust.score import LEAST_DECISIONS, LEAST_OF_EACH, LEAST_ORDERED
 from masis.ui.components.charts import draw_chart
 from masis.ui.components.figures import Figure, figure_table
 from masis.ui.components.linked_table import Cell, Column, Row, column, linked_table, row
@@ -679,12 +679,10 @@ def _show_next(workbench: Workbench, found: YieldReport) -> None:
     if message := st.session_state.pop("trust-error", ""):
         st.text(message)
     if not found.curves:
-        st.markdown("**No faulty answer was found by a decision yet**, so no order can be compared.")
-        return
-    if found.faulty == found.n:
         st.markdown(
-            f"**All {found.n:,} decided answers are faulty**: every order finds them alike. Decide some that the audit "
-            "let pass."
+            "**Too few to tell which order finds faults sooner.** "
+            f"{counted(found.n, 'answer is', 'answers are')} decided, {found.faulty:,} faulty and "
+            f"{found.n - found.faulty:,} right. It takes {LEAST_ORDERED}, some of each kind."
         )
         return
     rows = [
