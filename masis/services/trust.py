@@ -125,15 +125,14 @@ class YieldReport(NamedTuple):
 
 
 class Own(NamedTuple):
-    """The work of a reviewer, or of all ("" for a name): decisions in all and by active hour and day, median seconds a
-    case that was decided or adjudicated (None: not recorded), shares; ``differ`` are the cases of several reviewers
+    """The work of a reviewer, or of all ("" for a name): decisions in all and by active day, median seconds a case
+    that was decided or adjudicated (None: not recorded), shares; ``differ`` are the cases of several reviewers
     settled by another verdict. ``adjudications`` are those that stand, ``escalations`` those of them that settle
     nothing; they are no decisions.
     """
 
     reviewer: str
     decisions: int
-    an_hour: float | None
     a_day: float | None
     seconds: float | None
     overrides: Estimate
@@ -668,7 +667,6 @@ def _work(name: str, mine: pd.DataFrame, frame: pd.DataFrame) -> Own:
     return Own(
         name,
         len(mine),
-        len(mine) / mine["at"].str.slice(0, 13).nunique() if mine.index.isin(seconds.index).any() else None,
         len(mine) / mine["at"].str.slice(0, 10).nunique() if len(mine) else None,
         float(seconds.median()) if len(seconds) else None,
         share(mine["verdict"] == "override", mine["question"].to_numpy(dtype=str)) if len(mine) else none,

@@ -35,15 +35,18 @@ def number(value: float | None) -> str:
 
 
 def duration(ms: float | None) -> str:
-    """Write milliseconds, as seconds, minutes and hours where they are more: ``850 ms``, ``12.5 s``, ``3 min``."""
+    """Write milliseconds, as seconds, minutes and hours where they are more: ``850 ms``, ``12.5 s``, ``1 min 41 s``."""
     if ms is None:
         return NOTHING
     if ms < 1000:
         return f"{number(ms)} ms"
     seconds = ms / 1000
-    if seconds <= 90:
-        return f"{seconds:,.3g} s"
-    return f"{seconds / 60:.3g} min" if seconds <= 90 * 60 else f"{seconds / 3600:,.1f} h"
+    if round(seconds) < 60:
+        return f"{seconds:.3g} s"
+    if seconds > 90 * 60:
+        return f"{seconds / 3600:,.1f} h"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if rest else f"{minutes} min"
 
 
 def dollars(amount: float | None) -> str:

@@ -93,11 +93,13 @@ def test_the_first_pair_of_reviewers_leads_to_what_they_differ_on_and_no_nonsens
     audited_workbench: Workbench,
 ) -> None:
     audited_workbench.store.team.put("Ada", QueuePolicy(reviewers=2))
-    decide(audited_workbench, AUDITED[0], "approve", "Bo")
+    decide(audited_workbench, AUDITED[0], "approve", "Bo", extra={"seconds": 101.0})
     decide(audited_workbench, AUDITED[0], "reject", "Cleo", reason="Unsupported")
     differ = "Cases on which Bo and Cleo differ"
     assert differ in texts(open_page("trust", view="people", pair="1"))
     assert differ not in texts(open_page("trust", view="people", pair="2"))
+    own = open_page("trust", {"reviewer-name": "Bo"}, view="own")
+    assert "1 min 41 s" in "\n".join(str(each.proto) for each in own.main if hasattr(each, "proto"))
     for who in ("x", "9"):
         assert "Settled otherwise" not in texts(open_page("trust", view="own", who=who))
 

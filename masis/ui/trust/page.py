@@ -39,6 +39,7 @@ from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import command_markdown, served_database, served_workbench
 from masis.ui.trust.charts import rate_over_time_chart, reliability_chart, yield_chart
 from masis.views.markdown import escaped
+from masis.views.numbers import duration
 from masis.views.words import FLAG, HOW_IT_RAN, REASON, Word, model_words
 
 VIEWS = {
@@ -700,7 +701,7 @@ def _show_own(key: _Key) -> None:
     others = st.toggle("Show everybody", key="trust-everybody", **needs("oversee", help="For leads."))
     titles = [
         column("Reviewer", "main"),
-        *map(column, ("Decisions", "Adjudications", "An active hour", "Median time")),
+        *map(column, ("Decisions", "Adjudications", "Time a case")),
         *map(column, ("Overrides", "Verdict as settled")),
     ]
     found = _own(*key, others)
@@ -709,8 +710,7 @@ def _show_own(key: _Key) -> None:
             {"text": each.reviewer or "(no name yet)"},
             each.decisions,
             each.adjudications,
-            "" if each.an_hour is None else f"{each.an_hour:.1f}",
-            "not recorded" if each.seconds is None else f"{each.seconds:.0f} s",
+            "not recorded" if each.seconds is None else duration(1000 * each.seconds),
             figure(each.overrides, brief=True),
             figure(each.agreed, brief=True),
             open=str(number) if each.differ else None,
@@ -718,8 +718,9 @@ def _show_own(key: _Key) -> None:
         for number, each in enumerate(found, start=1)
     ]
     st.caption(
-        "Verdict as settled: of the cases that several reviewers decided and that are not escalated, those in which "
-        "theirs is the verdict that settled it, by adjudication or policy. Reasons and corrections may still differ. "
+        "Time a case: the median, adjudications included. Verdict as settled: of the cases that several reviewers "
+        "decided and that are not escalated, those in which theirs is the verdict that settled it, by adjudication or "
+        "policy. Reasons and corrections may still differ. "
         f"{BRACKETS} Choose a row to list the cases that were settled otherwise."
     )
     _leads("who", titles, rows, "Reviewers' own figures", "trust-own")
