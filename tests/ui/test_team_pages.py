@@ -352,6 +352,8 @@ def test_policy_rubric_and_assignments_are_set_on_the_page(audited_workbench: Wo
     assert "Done: version 1 is in force from now on." in [each.value for each in app.success]
     assert not [each for each in app.number_input if "have to agree" in each.label]
     assert not app.warning
+    captions = [text for each in app.radio for text in each.proto.captions]
+    assert any("gives a reason unless they approve as a reviewer did" in text for text in captions)
     machine = next(each for each in app.radio if each.label.startswith("When a reviewer"))
     machine.set_value("after").run()
     warned = "undecided cases are hidden from everybody who has not decided them, from you"

@@ -50,7 +50,7 @@ PAIRS_SAID = 3
 RULES: dict[PolicyRule, tuple[str, str]] = {
     "adjudicated": (
         "The verdict all give; else an adjudication",
-        "Costs a lead's time wherever two differ; every verdict is shared by all, or reasoned by the lead.",
+        "Costs a lead's time wherever two differ; the lead gives a reason unless they approve as a reviewer did.",
     ),
     "agree": (
         "The verdict enough of them give; else an adjudication",
