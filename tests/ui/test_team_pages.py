@@ -154,6 +154,11 @@ def test_taking_a_side_fills_the_form_and_records_what_the_adjudicator_leaves_th
     assert (final.corrected_answer, final.note, final.labels) == (given["corrected_answer"], "Two words.", (label,))
     decisions = decisions_on(audited_workbench, CASE)
     assert whose_decision(final, decisions) == "Ada Lind’s decision, with changes"
+    app = opened("team", "Cleo", case=CASE)
+    press(app, "undo-adjudication")
+    press(app, "Record the corrected answer as final verdict")
+    again = audited_workbench.cases.open(CASE).decision.decision
+    assert (again.labels, again.note, again.extra["taken_from"]) == ((label,), "Two words.", "Ada Lind")
 
 
 def differing(workbench: Workbench, *case_ids: str) -> None:
@@ -190,7 +195,7 @@ def test_a_settled_verdict_is_shown_whole_and_changed_only_on_request_with_a_rea
     assert "Undone: your verdict stands again (overridden)" in texts(app).replace("\\", "")
     assert not app.text_area
     press(app, "final-change")
-    assert [each.value for each in app.text_area] == ["", ""]
+    assert [each.value for each in app.text_area] == ["", "Stump.", "Ada: see chunk 2."]  # but for why it is changed
     entry = audited_workbench.reviews.current(CASE)
     assert entry is not None
     assert entry.decision is not None

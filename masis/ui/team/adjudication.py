@@ -319,9 +319,19 @@ def _bring_back(case_id: str) -> None:
         before.show(case_id, before.texts)
 
 
-def _change(case_id: str) -> None:
-    """Open the form on a case whose verdict stands."""
+def _begin_with(case_id: str, given: Decision, decisions: Sequence[Decision]) -> None:
+    """Put a verdict and its words into the form, with what else of a reviewer's decision it took."""
+    side = next((each for each in decisions if each.reviewer == given.extra.get("taken_from")), None)
+    if given.verdict is not None:
+        _choose(case_id, given.verdict, given)
+    _Draft.of(case_id).taken = side
+
+
+def _change(case_id: str, final: Decision | None, decisions: Sequence[Decision]) -> None:
+    """Open the form on a case whose verdict stands, with that verdict; why it is replaced is for the lead to say."""
     _Draft.of(case_id).changing = True
+    if final is not None and final.verdict != "escalate":
+        _begin_with(case_id, final.model_copy(update={"reason": ""}), decisions)
 
 
 def _open(view: CaseView) -> bool:
@@ -375,7 +385,7 @@ def _final(workbench: Workbench, view: CaseView, reviewers: tuple[str, ...]) -> 
                     key="final-change",
                     shortcut=CHANGE.shortcut,
                     on_click=_change,
-                    args=(case_id,),
+                    args=(case_id, final, decisions),
                     **needs("oversee"),
                 )
         if final is not None and final.corrected_answer and not _open(view):
@@ -625,7 +635,6 @@ def _undo(workbench: Workbench, entry_id: str) -> None:
         words = f"{whose} verdict stands again ({DECIDED[final.verdict].text.lower()})"
     else:
         words = f"{_named(view)} waits for you again"
-        _choose(given.case_id, given.verdict, given)
-        _Draft.of(given.case_id).taken = None
+        _begin_with(given.case_id, given, decisions_on(workbench, given.case_id))
     st.session_state[_NOTICE] = (given.case_id, f"Undone: {words}", None)
     address.put("case", given.case_id)
