@@ -170,7 +170,8 @@ def _people(workbench: Workbench) -> None:
     linked_table(columns, rows, description="Reviewers", key="team-progress")
     hidden = "" if every else "Of others, a lead sees what was upheld and how long it took. "
     st.caption(
-        "Upheld: of their decisions on cases that several decided and that are settled, those whose verdict stands. "
+        "Upheld: of their decisions on cases that several decided and that are settled, those whose verdict stands; by "
+        "verdict, corrections may still differ. "
         "Time a case: the median, adjudications included; – where none was made on the pages. "
         f"{hidden}{workbench.trust.counts_in_words(me)} Cases assigned: all of them, decided or not."
     )
