@@ -190,7 +190,7 @@ class ReviewService(Service):
         corrected = (decision.corrected_answer or "").split()
         if decision.verdict == "override" and corrected == self.answer_of(decision).split():
             raise InputError(
-                "equals the answer that it corrects", cure="Change it, or approve the answer.", field="corrected answer"
+                "changes nothing in the answer", cure="Change it, or approve the answer.", field="corrected answer"
             )
         final = signed(actor, decision.model_copy(update={"kind": "adjudication"}))
         return self._store.decisions.append(self._with_label_types(final), seen_version=seen_version)

@@ -342,7 +342,7 @@ def adjudicate(workbench: Workbench, verdict: str = "reject") -> LogEntry:
         (("approve", "reject"), "escalate", {}, "every verdict but an approval needs one"),
         (("reject", "reject"), "approve", {}, "it replaces a verdict that stands"),
         (("reject", "reject"), "approve", {"reason": "It holds"}, ""),
-        (("approve", "reject"), "override", {"reason": "Odd", "corrected_answer": " {answer}\n"}, "equals the answer"),
+        (("approve", "reject"), "override", {"reason": "Odd", "corrected_answer": " {answer}\n"}, "changes nothing"),
         (("approve", "reject"), "override", {"reason": "Odd", "corrected_answer": "{answer} Not"}, ""),
     ],
 )

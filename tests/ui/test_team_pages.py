@@ -99,14 +99,14 @@ def test_reviewers_who_differ_are_listed_and_their_case_decided_for_good(audited
     for part in ("fabricated", (case.answer or "").splitlines()[0], case.evidence[-1].text[:23]):
         assert part in data
     for part in (
-        "**Ada Lind**: :green[Approved], original",
+        "**Ada Lind**: :green[Approved] the original answer",
         "**Ben**: :red",
     ):
         assert part in shown
     theirs = opened("team", "Ben", case=CASE)
     assert "Decided by Ada Lind and Ben. Anybody else may adjudicate." in texts(theirs)
     assert not [each for each in theirs.button if each.key == "final-reject"]
-    assert f"{CASE} · they differ in verdict, answer" in shown.replace("\\", "")
+    assert f"{CASE} · the reviewers differ in the verdict" in shown.replace("\\", "").splitlines()
     press(app, "final-reject")
     press(app, "Reject the answer as final verdict")
     assert "Nothing was recorded: type a reason" in app.warning[0].value.replace("\\", "")
@@ -210,7 +210,7 @@ def test_a_text_that_was_written_comes_back_where_a_decision_was_taken_over_it(a
     assert "Nothing is changed yet." in texts(app)
     app.text_area(key=f"final-reason-{CASE}").input("Mine.")
     press(app, "Record the corrected answer as final verdict")
-    assert "equals the answer that it corrects" in app.warning[0].value
+    assert "changes nothing in the answer" in app.warning[0].value
     app.text_area(key=f"final-corrected-{CASE}").input("My own words.").run()
     assert "Changes to the answer" in texts(app)
     assert not [each for each in app.button if each.key == "final-back"]
@@ -423,7 +423,7 @@ def test_an_adjudication_names_what_differs_and_nothing_else() -> None:
     other = one.model_copy(update={"iteration": 2, "labels": (unsupported, high), "reason": "Read.", "note": "Odd."})
     other = other.model_copy(update={"corrected_answer": "Three", "rubric_scores": {"Clarity": 1}})
     assert differences((one, other)) == (
-        *("answer", "correction", "reason", "note", "score Clarity", "claim “Two”"),
+        *("approved answer", "correction", "reason", "note", "score Clarity", "claim “Two”"),
         *("issues reported in “Two”", "issues reported in the whole answer"),
     )
     assert final_words("approve", other) == "Approve revision 1 as final verdict"

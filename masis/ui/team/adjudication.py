@@ -44,10 +44,10 @@ _LAYOUT = f"<style>{with_selectors((HERE / 'adjudication.css').read_text(encodin
 
 
 def differences(decisions: Sequence[Decision]) -> tuple[str, ...]:
-    """Name what decisions on one case differ in: verdict, answer, correction, reason, note, scores and labels."""
+    """Name what decisions on one case differ in: verdict, approved answer, correction, reason, note, scores, labels."""
     said: dict[str, list[object]] = {
         "verdict": [each.verdict for each in decisions],
-        "answer": [_answer(each) for each in decisions],
+        "approved answer": [_answer(each) for each in decisions if each.verdict == "approve"],
         "correction": [each.corrected_answer for each in decisions],
         "reason": [each.reason for each in decisions],
         "note": [each.note for each in decisions],
@@ -71,9 +71,17 @@ def _labelled(target: str, _start: int, _end: int, text: str, reports: bool) -> 
 
 
 def _answer(decision: Decision) -> str:
-    if decision.verdict != "approve":
+    """Name the answer that a decision is about."""
+    revision = (decision.iteration or 1) - 1
+    return f"revision {revision}" if revision else "the original answer"
+
+
+def _decided(decision: Decision) -> str:
+    """Name a decision's verdict, and the answer that it approves."""
+    if decision.verdict is None:
         return ""
-    return "original" if decision.iteration is None or decision.iteration == 1 else f"revision {decision.iteration - 1}"
+    about = f" {_answer(decision)}" if decision.verdict == "approve" else ""
+    return f"{coloured(DECIDED[decision.verdict])}{about}"
 
 
 VERDICT_DIFFERS = "the verdict"
@@ -106,7 +114,8 @@ def show_adjudication(workbench: Workbench, case_id: str) -> None:
         st.text(view.case.query)
         decisions = decisions_on(workbench, case_id)
         found = differences(decisions) if work.decided_by and not work.pending else ()
-        st.caption(" · ".join([escaped(case_id), *([f"they differ in {escaped(', '.join(found))}"] if found else [])]))
+        differ = f" · the reviewers differ in the {escaped(', '.join(found))}" if found else ""
+        st.caption(f"{escaped(case_id)}{differ}")
     if work.pending or work.policy is None or not work.decided_by:
         st.markdown(
             "This case is not waiting for an adjudication: its reviewers have not all decided, or it has only one."
@@ -161,9 +170,7 @@ def _beside(workbench: Workbench, case_id: str, *, forward: bool = True) -> str 
 
 def _side(workbench: Workbench, decision: Decision, number: int, first: Decision | None, *, may: bool) -> None:
     """Draw what one reviewer decided, and what their correction changes in the ``first`` one and in the answer."""
-    verdict = coloured(DECIDED[decision.verdict]) if decision.verdict else ""
-    about = f", {_answer(decision)}" if _answer(decision) else ""
-    st.markdown(f"**{escaped(decision.reviewer)}**: {verdict}{about}")
+    st.markdown(f"**{escaped(decision.reviewer)}**: {_decided(decision)}")
     if may:
         st.button(
             f"Take {escaped(decision.reviewer)}'s decision",
@@ -221,10 +228,8 @@ BESIDE_CHANGE = 40
 
 def final_words(verdict: Verdict, about: Decision) -> str:
     """Return what the button says: what is done to which answer."""
-    answer = "original" if about.iteration is None or about.iteration == 1 else f"revision {about.iteration - 1}"
-    named = "the original answer" if answer == "original" else answer
     return {
-        "approve": f"Approve {named} as final verdict",
+        "approve": f"Approve {_answer(about)} as final verdict",
         "override": "Record the corrected answer as final verdict",
         "reject": "Reject the answer as final verdict",
     }.get(verdict, "Escalate the case")
@@ -403,13 +408,10 @@ def _stands(final: Decision, decisions: Sequence[Decision]) -> None:
     if final.verdict is None:
         return
     waits = ": it waits for more evidence or another reviewer" if final.verdict == "escalate" else ""
-    about = f" ({_answer(final)})" if _answer(final) else ""
     agreed = final.kind != "adjudication"
     by = " and ".join(each.reviewer for each in decisions) if agreed else final.reviewer
     took = "" if agreed else whose_decision(final, decisions)
-    st.markdown(
-        f"{coloured(DECIDED[final.verdict])}{about} by {escaped(by)}{f' ({escaped(took)})' if took else ''}{waits}."
-    )
+    st.markdown(f"{_decided(final)} by {escaped(by)}{f' ({escaped(took)})' if took else ''}{waits}.")
     said = []
     for name in ("reason", "note"):
         if text := getattr(final, name):
@@ -440,6 +442,7 @@ def _form(workbench: Workbench, view: CaseView, decisions: Sequence[Decision]) -
             "Answer",
             answers,
             default=answers[0],
+            format_func=str.capitalize,
             required=True,
             key=f"final-answer-{case_id}",
             persist_state="session",

@@ -511,8 +511,8 @@ def _show_missed(found: MissReport) -> None:
 def _show_guarantee(workbench: Workbench, watch: Watch | None) -> None:
     st.markdown(
         "Choose the share of faulty answers that you tolerate among the auto-accepted and how certain you want to be. "
-        "A random sample, decided blind, then shows which answers may pass. One in which something is wrong never "
-        "does."
+        "A random sample, decided blind, then shows which answers may pass. An answer in which something is "
+        "wrong is never accepted."
     )
     if watch is not None:
         applied = watch.guarantee
