@@ -84,16 +84,6 @@ def _decided(decision: Decision) -> str:
     return f"{coloured(DECIDED[decision.verdict])}{about}"
 
 
-VERDICT_DIFFERS = "the verdict"
-
-
-def what_differs(decisions: Sequence[Decision]) -> str:
-    """Say what keeps decisions from settling a case: the verdict, the correction, or the answer they are about."""
-    if len({each.verdict for each in decisions}) > 1:
-        return VERDICT_DIFFERS
-    return "the correction" if decisions and decisions[0].verdict == "override" else "the answer"
-
-
 def decisions_on(workbench: Workbench, case_id: str) -> tuple[Decision, ...]:
     """Return the decisions of a case's reviewers that count, without those whose text was redacted."""
     return tuple(entry.decision for entry in workbench.reviews.individual(case_id) if entry.decision is not None)

@@ -34,7 +34,7 @@ from masis.ui.queue.overview import standing_counts
 from masis.ui.shell import address
 from masis.ui.shell.permissions import carried_out, needs
 from masis.ui.shell.reviewer import actor, reviewer
-from masis.ui.team.adjudication import OPENED, VERDICT_DIFFERS, decisions_on, show_adjudication, what_differs
+from masis.ui.team.adjudication import OPENED, decisions_on, differences, show_adjudication
 from masis.ui.team.taking import ask_name
 from masis.views.markdown import escaped
 from masis.views.numbers import duration, moment
@@ -194,8 +194,10 @@ def _differing(workbench: Workbench) -> None:
         return
     individual = {summary.id: decisions_on(workbench, summary.id) for summary in page.rows}
     escalated = {summary.id for summary in page.rows if summary.state == "escalated"}
-    kinds = Counter(what_differs(decisions) for case, decisions in individual.items() if case not in escalated)
-    which = ", ".join(f"{kinds[kind]:,} {'differ' if kinds[kind] > 1 else 'differs'} in {kind}" for kind in kinds)
+    # what comes first keeps them from settling the case; of a redacted decision nobody knows any more
+    first = {case: next(iter(differences(decisions)), "decision") for case, decisions in individual.items()}
+    kinds = Counter(differ for case, differ in first.items() if case not in escalated)
+    which = ", ".join(f"{kinds[kind]:,} {'differ' if kinds[kind] > 1 else 'differs'} in the {kind}" for kind in kinds)
     listed = "" if page.total == len(page.rows) else f"Of {page.total:,}, the first {len(page.rows):,}: "
     says = (
         [f"{listed}{counted(kinds.total(), 'case has', 'cases have')} reviewers who differ. {which}."] if kinds else []
@@ -209,14 +211,13 @@ def _differing(workbench: Workbench) -> None:
     for summary in page.rows:
         decisions = individual[summary.id]
         verdicts: Cell = {"text": ", ".join(who_decided(workbench, summary.id))}
-        differ = what_differs(decisions)
         if summary.id in escalated:
             entry = workbench.reviews.current(summary.id)
             final = entry.decision if entry else None
             verdicts = {"text": f"Escalated by {final.reviewer}" if final and named else "Escalated"}
             verdicts["below"] = [final.reason] if final and final.reason else []
-        elif differ != VERDICT_DIFFERS:
-            verdicts["below"] = [f"{differ.removeprefix('the ').capitalize()} differs"]
+        elif first[summary.id] != "verdict":
+            verdicts["below"] = [f"{first[summary.id].capitalize()} differs"]
         where = "team" if len(decisions) > 1 else "review"
         href = address.link(where, case=summary.id)
         question: Cell = {"text": summary.query, "href": href, "open": summary.id, "below": [summary.id]}
