@@ -28,6 +28,7 @@ from masis.trust import machine
 from masis.trust.agreement import Agreement, Estimate, Pair, agreement, pairs, share, span_f1
 from masis.trust.guarantee import Outcome, Tested
 from masis.trust.score import FITTED_ON, LEAST_ORDERED, fit, probabilities, yield_curve
+from masis.views.numbers import duration
 
 VERDICTS = ("approve", "override", "reject", "escalate")
 """The order that weighted kappa and ordinal alpha take verdicts in; escalations are left out of those."""
@@ -140,6 +141,11 @@ class Own(NamedTuple):
     differ: tuple[str, ...] = ()
     adjudications: int = 0
     escalations: int = 0
+
+    @property
+    def took(self) -> str:
+        """The median time a case in words."""
+        return "not recorded" if self.seconds is None else duration(1000 * self.seconds)
 
 
 class PlanState(NamedTuple):

@@ -26,7 +26,7 @@ from masis.services.records import (
     Pick,
     Rates,
 )
-from masis.services.trust import Own, TrustFilter
+from masis.services.trust import TrustFilter
 from masis.services.trust_summary import IN_VIEW, figure, how_far, how_sure
 from masis.settings import ROLES, Role
 from masis.ui.components.charts import draw_chart
@@ -408,14 +408,14 @@ def _people(workbench: Workbench, facets: Facets) -> None:
     days = counted(round(work.decisions / (work.a_day or 1)), "day")
     (own,) = workbench.trust.reviewers(me)
     corrected = round((own.overrides.value or 0) * own.overrides.n)
-    mine = f"You: {own.decisions:,}, {corrected:,} of them overrides, {_took(own)} a case." if own.decisions else ""
+    mine = f"You: {own.decisions:,}, {corrected:,} of them overrides, {own.took} a case." if own.decisions else ""
     counts = workbench.trust.counts_in_words(me)
     said = " ".join(filter(None, (counts, mine)))
     settled = {state: facets.states.get(state, 0) for state in STATE_OF_VERDICT.values()}
     figures = [
         Figure("Decisions", f"{work.decisions:,}", said, "decisions", {"kind": "decision"}),
         Figure("Decisions a day", number(work.a_day), f"Mean of {days} on which somebody decided."),
-        Figure("Time a case", _took(work), _PACE),
+        Figure("Time a case", work.took, _PACE),
         Figure(
             "Overrides",
             figure(work.overrides),
@@ -490,10 +490,6 @@ _PACE = (
     "Median from opening the case to the decision or adjudication: half took less. Only what was decided on the pages "
     "has one."
 )
-
-
-def _took(work: Own) -> str:
-    return "not recorded" if work.seconds is None else duration(1000 * work.seconds)
 
 
 def _cost(total: Rates) -> None:

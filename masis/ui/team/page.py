@@ -37,7 +37,7 @@ from masis.ui.shell.reviewer import actor, reviewer
 from masis.ui.team.adjudication import OPENED, decisions_on, differences, show_adjudication
 from masis.ui.team.taking import ask_name
 from masis.views.markdown import escaped
-from masis.views.numbers import duration, moment
+from masis.views.numbers import moment
 from masis.views.words import FOR_YOU
 
 T = TypeVar("T", bound=TeamRecord)
@@ -159,8 +159,13 @@ def _people(workbench: Workbench) -> None:
         own = work.get(name)
         upheld = own.agreed if own else Estimate(None)
         stood = "–" if upheld.value is None else f"{round(upheld.value * upheld.n):,} of {upheld.n:,}"
-        took = "–" if own is None or own.seconds is None else duration(1000 * own.seconds)
-        counts = (decided.get(name, 0), stood, took, adjudicated.get(name, 0), assigned.get(name, 0))
+        counts = (
+            decided.get(name, 0),
+            stood,
+            own.took if own else "–",
+            adjudicated.get(name, 0),
+            assigned.get(name, 0),
+        )
         rows.append(row(who, *counts, at_work))
     if not rows:
         st.caption("Nobody has decided a case yet.")
@@ -172,7 +177,7 @@ def _people(workbench: Workbench) -> None:
     st.caption(
         "Upheld: of their decisions on cases that several decided and that are settled, those whose verdict stands; by "
         "verdict, corrections may still differ. "
-        "Time a case: the median, adjudications included; – where none was made on the pages. "
+        "Time a case: the median, adjudications included, of those made on the pages. "
         f"{hidden}{workbench.trust.counts_in_words(me)} Cases assigned: all of them, decided or not."
     )
     st.page_link("pages/trust.py", label="Agreement in detail", query_params={"view": "people"})

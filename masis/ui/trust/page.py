@@ -39,7 +39,6 @@ from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import command_markdown, served_database, served_workbench
 from masis.ui.trust.charts import rate_over_time_chart, reliability_chart, yield_chart
 from masis.views.markdown import escaped
-from masis.views.numbers import duration
 from masis.views.words import FLAG, HOW_IT_RAN, REASON, Word, model_words
 
 VIEWS = {
@@ -710,7 +709,7 @@ def _show_own(key: _Key) -> None:
             {"text": each.reviewer or "(no name yet)"},
             each.decisions,
             each.adjudications,
-            "not recorded" if each.seconds is None else duration(1000 * each.seconds),
+            each.took,
             figure(each.overrides, brief=True),
             figure(each.agreed, brief=True),
             open=str(number) if each.differ else None,
