@@ -619,9 +619,11 @@ def _new_sample(workbench: Workbench) -> None:
         missing = offer.pool < draws
         if missing:
             known = workbench.trust.drawable(actor(), auditor, int(draws))
-            short = f": {too_few(known, int(draws))}" if known < draws else ""
-            least = least_tolerance(known, 1 - certainty - offer.spent)
-            allow = f": {known:,} without a fault show at most {least:.0%}" if 100 * least <= MOST_TOLERATED else ""
+            short = allow = ""
+            if known < draws:  # else how many there are is hidden
+                short, least = f": {too_few(known, int(draws))}", least_tolerance(known, 1 - certainty - offer.spent)
+                if 100 * least <= MOST_TOLERATED:
+                    allow = f": {known:,} without a fault show at most {least:.0%}"
             st.markdown(f"**Too few answers**{short}. Audit more cases, or tolerate more{allow}.")
         loosest = st.slider("Accept up to this probability of fault", 0.0, 1.0, 1.0, 0.01, key="sample-loosest")
         expected = f" Those up to {offer.expected:.2f} are expected to hold half of what is tolerated."
