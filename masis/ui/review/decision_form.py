@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Self, cast, get_args
 from pydantic import BeforeValidator, Field, Strict, model_validator
 
 from masis.api.audits import audit_citations, citations_kept
+from masis.audit.issues import about_same_words
 from masis.audit.sentences import split_sentences
 from masis.schema.audit import CitationAudit, Issue
 from masis.schema.base import Record
@@ -26,7 +27,6 @@ from masis.services.drafts import clean, read_form, read_if_valid
 from masis.services.records import RunSummary
 from masis.services.reviews import OTHER, reason_text, reasons_for, suggested
 from masis.settings import Settings
-from masis.views.answer import about_same_words
 from masis.views.diff import word_changes
 from masis.views.log_entries import entry_texts
 from masis.views.marks import reference_marks
