@@ -62,7 +62,7 @@ def draw(mount: Callable[..., Mounted], run: Run) -> Draw:
             },
             "reporting": forms.reporting(CASE.answer or "", LabelTypes(), None),
             "history": [],
-            "go": {"waiting": True, "says": "3 cases without a decision"},
+            "go": {"waiting": True, "says": "3 left to review"},
             "keys": key_map(),
         }
         page = mounted.page

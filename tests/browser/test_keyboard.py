@@ -78,7 +78,7 @@ def test_ten_decisions_by_keyboard_alone_each_opens_the_next_case(base: str, fol
         expect(found.last.get_by_role("status")).to_contain_text(f"the original answer of bridge-{number:02}.")
         # the next case begins with its question, wherever the one before was left
         page.wait_for_function("document.querySelector('[data-testid=stMain]').scrollTop === 0")
-    expect(page.get_by_text("1 case without a decision")).to_be_visible()
+    expect(page.get_by_text("1 left to review")).to_be_visible()
     assert [each.verdict for each in decisions(folder)] == decided
     assert {each.reviewer for each in decisions(folder)} == {"Ada"}
     assert {each.iteration for each in decisions(folder)} == {1}
@@ -97,7 +97,7 @@ def test_ten_decisions_by_keyboard_alone_each_opens_the_next_case(base: str, fol
     ready(found)
     press("A")
     expect(status).to_contain_text("Approved the original answer. No case in this queue waits for a decision any more.")
-    expect(page.get_by_text("0 cases without a decision")).to_be_visible()
+    expect(page.get_by_text("0 left to review")).to_be_visible()
     press("U")
     expect(status).to_contain_text("Undone")
 
