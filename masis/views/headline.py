@@ -54,7 +54,7 @@ KINDS: dict[str, Kind] = {
     "reason": Kind("reason to look", "reasons to look", "bad"),
     "missing": Kind("missing point", "missing points", "warn"),
     "uncited": Kind("sentence without a citation", "sentences without a citation", "warn"),
-    "lesser": Kind("lesser issue", "lesser issues", "warn"),
+    "lesser": Kind("lesser issue by the critic", "lesser issues by the critic", "warn"),
     "conflict": Kind("conflict between sources", "conflicts between sources", "warn"),
     "unscored": Kind("step without a result", "steps without a result", "calm"),
     "unconfirmed": Kind("claim not confirmed", "claims not confirmed", "calm"),

@@ -113,12 +113,20 @@ SEVERITY: dict[Severity, Word] = {
 """How severe the worst issue of an answer is, the most severe first."""
 
 
-def stands(standing: Standing, state: CaseState) -> tuple[Word, str]:
-    """Return where a case stands, and what that leaves open: what was decided, or that a rule accepted it ("" else)."""
+NOTHING_SERIOUS = Word("Nothing serious found", "calm", "The audit found lesser issues only, and nothing unconfirmed")
+"""Stands in place of ``STANDING["nothing_found"]`` where the answer has a lesser issue."""
+
+
+def stands(standing: Standing, state: CaseState, severity: Severity | None) -> tuple[Word, str]:
+    """Return where a case stands, and what that leaves open: what was decided, or that a rule accepted it ("" else).
+
+    ``severity`` is that of its worst issue.
+    """
     if standing == "waits" and state in WAITS_FOR:
         return WAITS_FOR[state], ""
     open_ = standing in ("wrong", "not_confirmed", "to_review") or state in ("needs_review", "new")
-    return STANDING[standing], "" if open_ else STATE[state].text
+    word = NOTHING_SERIOUS if standing == "nothing_found" and severity else STANDING[standing]
+    return word, "" if open_ else STATE[state].text
 
 
 RUN_STATE: dict[str, Word] = {

@@ -184,15 +184,15 @@ def test_the_gravest_kind_makes_the_line_and_the_others_are_counted(clean: Run) 
     )
     line = headline(with_original(clean, issues=found, claims=(check("unsupported"), check("unsupported"))))
     assert (line.text, line.kind, line.tone) == ("The dose is too high", "safety", "bad")
-    assert line.others == "2 unsupported claims · 1 serious issue by the critic · 1 lesser issue"
+    assert line.others == "2 unsupported claims · 1 serious issue by the critic · 1 lesser issue by the critic"
     assert line.counts == (("safety", 1), ("unsupported", 2), ("serious", 1), ("lesser", 1))
 
 
 @pytest.mark.parametrize(
     ("reasons", "text", "tone", "others"),
     [
-        ((), "Lesser, leaves out: The date", "calm", "2 lesser issues"),
-        (("low_quality",), "Leaves out: The date", "warn", "2 lesser issues"),
+        ((), "Lesser, leaves out: The date", "calm", "2 lesser issues by the critic"),
+        (("low_quality",), "Leaves out: The date", "warn", "2 lesser issues by the critic"),
     ],
 )
 def test_where_nothing_was_found_the_line_names_a_lesser_issue_as_lesser(
