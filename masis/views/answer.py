@@ -38,8 +38,11 @@ SEVERITIES = get_args(Severity)
 LONGEST_SENTENCE = 700
 """Characters of an issue's words; the answer beside it has the rest."""
 
-SAID_ALREADY = {"uncited_sentence"}
-"""Rules whose reason says in other words what the description says: a page says it once."""
+REASON_SHOWN = {
+    "uncited_sentence": "",  # says in other words what the description says
+    "missing_information": "The evidence also says it; the answer does not.",  # not always asked for, as the issue says
+}
+"""The reason that people are shown in place of an issue's own, by its rule."""
 
 UNQUOTED = {"uncited_sentence"}
 """Rules whose texts don't quote the words they are about."""
@@ -286,7 +289,7 @@ def _issues(case: Case, iteration: Iteration, courses: dict[str, Course]) -> tup
 
     def worded(issue: Issue) -> RaisedData:
         point = issue.rule == "missing_information"
-        reason = "" if issue.rule in SAID_ALREADY else issue.reason
+        reason = REASON_SHOWN.get(issue.rule, issue.reason)
         if issue.id in rejected:
             reason = f"{reason} The reviser rejected this: {rejected[issue.id]}".strip()
         return {
