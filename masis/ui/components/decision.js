@@ -787,7 +787,7 @@ class Panel {
       item.append(named("span", "glyph", glyph, { "aria-hidden": "true" }), make("span", "", `${number} ${word}`))
       el.check.append(item)
     }
-    count(check.valid, check.valid === 1 ? "resolves" : "resolve", "calm", "•")
+    count(check.references, check.references === 1 ? "reference" : "references", "calm", "•")
     count(check.fabricated_count, "fabricated", "bad", "✕")
     count(check.uncited_count, "uncited", "warn", "~")
     if (this.dirty) el.check.append(make("span", "dim", "checking…"))

@@ -360,7 +360,7 @@ def check(answer: str, case: Case, settings: Settings | None = None, shown: str 
     audit = _audited(answer, case, settings)
     fabricated = list(dict.fromkeys(audit.invalid_citations))
     return {
-        "valid": sum(citation.status == "valid" for citation in audit.citations),
+        "references": len(audit.citations),
         "beside": _beside(len(citations_kept(case, answer)), len(case.given_citations)),
         "changed": _changed(shown, answer) if shown is not None else "",
         "fabricated": [shortened(each, 60) for each in fabricated[:OFFENDERS_NAMED]],
