@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -125,3 +126,11 @@ def test_keys_go_through_the_list_to_its_end_are_shown_and_do_nothing_while_a_pe
     expect(found.get_by_label("Note")).to_have_value("an axe, nothing else? u h")
     expect(found.get_by_role("radio", name="Approve")).not_to_be_checked()
     expect(page).to_have_url(f"{base}/review?order=oldest&case=bridge-10")
+    page.keyboard.press("Escape")
+    page.keyboard.press("/")
+    page.keyboard.type("axe", delay=5)  # decides nothing on its way
+    expect(page).to_have_url(f"{base}/queue?order=oldest")
+    search = page.locator(".st-key-search input")
+    expect(search).to_be_focused()
+    page.keyboard.type("bridge")
+    expect(search).to_have_value(re.compile("bridge$"))

@@ -470,7 +470,7 @@ class Panel {
     const does = verdict ? () => this.byKey(verdict) : {
       v: () => this.act("switch"),
       u: () => this.undo(), n: () => this.next(), s: () => this.go("skip"), j: () => this.go("forward"),
-      k: () => this.go("back"), f: () => window.dispatchEvent(new CustomEvent("masis-issue", { detail: event.shiftKey ? -1 : 1 })), "[": () => this.act("iteration", { step: -1 }), "]": () => this.act("iteration", { step: 1 }),
+      k: () => this.go("back"), "/": () => { window.masisSearch = true; this.go("search") }, f: () => window.dispatchEvent(new CustomEvent("masis-issue", { detail: event.shiftKey ? -1 : 1 })), "[": () => this.act("iteration", { step: -1 }), "]": () => this.act("iteration", { step: 1 }),
       w: () => (event.shiftKey ? this.takeRevision() : this.byKey("override")),
       t: () => { this.reopened = true; this.draw(); this.el.note.focus() },
       l: () => {

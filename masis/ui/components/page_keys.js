@@ -28,6 +28,10 @@ class PageKeys {
       this.focused = data.focus.token
       document.querySelector(`.st-key-${data.focus.field} textarea`)?.focus()
     }
+    if (data.search && window.masisSearch) { // asked for on a case (decision.js)
+      window.masisSearch = false
+      this.lead(`.st-key-${data.search} input`, { key: "/" })
+    }
     const groups = JSON.stringify(data.keys)
     if (this.groups === groups) return
     this.groups = groups

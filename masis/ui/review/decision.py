@@ -386,6 +386,8 @@ def _act(context: _PanelContext, form: _Form, posted: dict[str, Any]) -> None:
             _next_waiting(context, form, skip=how == "skip")
         case "forward":
             _open(form, _beside(context, forward=True), "This is the last case of the list.")
+        case "search":
+            address.leave_case()
         case "back":
             _open(form, _beside(context, forward=False), "This is the first case of the list.")
         case _:
