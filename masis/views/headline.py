@@ -231,14 +231,22 @@ def _found(audit: CitationAudit, claims: Sequence[ClaimCheck], issues: Sequence[
     objections = {within: text for kind, text, within, _ in reversed(lines) if kind in ("safety", "serious")}
     unquoted = audit.model_copy(update={"quotes": ()})
     lines += [
-        (kind, text, check.claim.sentence, _own_words(check) if kind in _OF_A_CLAIM else range(0))
+        (
+            kind,
+            text,
+            check.claim.sentence,
+            range(check.claim.start or 0, (kind in _OF_A_CLAIM and check.claim.end) or 0),
+        )
         for check in sorted(claims, key=lambda check: not _exact(check))
         for kind, text in _sentences(unquoted, (check,), objections)
     ]
     gravity = [*KINDS]
     for kind, text, sentence, words in sorted(lines, key=lambda each: gravity.index(each[0])):
         before = [] if sentence is None else accused[sentence]
-        same = next((each for each in before if not words or not each or _overlap(each, words)), None)
+        same = next(
+            (each for each in before if not words or not each or (each.start < words.stop and words.start < each.stop)),
+            None,
+        )
         if same is None:
             by_kind.setdefault(kind, []).append(text)
         if KINDS[kind].tone != "calm" and (same is None or (words and not same)):
@@ -259,15 +267,6 @@ def _found(audit: CitationAudit, claims: Sequence[ClaimCheck], issues: Sequence[
     ]:
         found["unconfirmed"] = _unconfirmed(undecided, len(claims)), len(undecided)
     return {kind: found[kind] for kind in KINDS if kind in found}
-
-
-def _own_words(check: ClaimCheck) -> range:
-    """Return the offsets of a claim in the answer."""
-    return range(check.claim.start or 0, check.claim.end or 0)
-
-
-def _overlap(one: range, other: range) -> bool:
-    return one.start < other.stop and other.start < one.stop
 
 
 def _reasons(run: Run, found: Collection[str]) -> Iterator[tuple[str, tuple[_Line, int]]]:
