@@ -28,5 +28,5 @@ def page_keys(page: str) -> None:
         page: the last part of its address, empty for the overview.
 
     """
-    about = {"focus": st.session_state.pop(_FOCUS, None), "case": address.value("case")}
+    about = {"focus": st.session_state.pop(_FOCUS, None), "case": address.value("case"), "page": address.value("page")}
     _KEYS(data={**page_key_map(page, about["case"]), **about}, key="page-keys")

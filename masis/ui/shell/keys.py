@@ -73,12 +73,12 @@ CHANGE = Key("M", "M", "Change the verdict that stands on a settled case")
 UNDO_FINAL = Key("U", "U", "Undo the final verdict shown, else the one just recorded")
 RECORD = Key("Ctrl+Enter", "Ctrl Enter", "Record the final verdict and open the next case, also while typing")
 AGREE = Key("A", "A", "Agree with the grade of the opened abstract")
-SEARCH = Key("/", "/", "Search the cases")
+SEARCH = Key("/", "/", "Search the queue")
 
 _DECIDE = (APPROVE, OVERRIDE, REJECT, ESCALATE, REASON, TAKE, INSERT, NOTE, LABELS, LABEL_WORDS, REPORT)
 GROUPS: tuple[tuple[str, tuple[Key, ...]], ...] = (
     ("Decide", (*_DECIDE, SUBMIT, LEAVE, UNDO)),
-    ("Go on", (NEXT, SKIP, FORWARD, BACK)),
+    ("Go on", (NEXT, SKIP, FORWARD, BACK, SEARCH)),
     ("Look", (NEXT_ISSUE, PREVIOUS_ISSUE, TURN, SWITCH, ITERATION_BACK, ITERATION_FORWARD, DIFF, HELP)),
 )
 
