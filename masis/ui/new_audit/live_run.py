@@ -194,7 +194,7 @@ def timeline(events: Sequence[Event], state: RunState, now: str, why: str = "") 
             _cut_short(groups)
         elif event.kind == "step_started":
             word = STEP[event.step or ""]
-            drawn = {"name": word.text, "meaning": word.meaning, "state": "now", "words": "", "ms": None}
+            drawn: Shown = {"name": word.text, "meaning": word.meaning, "state": "now", "words": "", "ms": None}
             begun[step] = event.at, drawn
             _group(groups, event, taken_up)["steps"].append(drawn)
             taken_up = False

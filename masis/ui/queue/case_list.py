@@ -251,7 +251,7 @@ def order_says(order: QueueOrder, standings: Sequence[Standing] = ()) -> str:
 
 
 def _remove_filter(name: str, word: str | None) -> None:
-    address.put_words(name, [each for each in address.words(name) if each != word] if word else [])
+    address.put(name, address.in_words(each for each in address.words(name) if word and each != word))
     address.put("page", "")
 
 

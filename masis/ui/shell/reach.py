@@ -49,8 +49,9 @@ class Reach(NamedTuple):
         """Raise SettingsError where others could reach the server and nobody decided that they may."""
         self.hosts()
         if self.exposed and not self.insecure:
+            by = f"--allow-host {self.allow_hosts[0]}" if is_loopback(self.address) else f"--address {self.address}"
             raise SettingsError(
-                f"{self._opened_by()}: others could read every case and decide under any name, since there is no "
+                f"{by}: others could read every case and decide under any name, since there is no "
                 "sign-in. Name a sign-in file (--sign-in FILE, docs/security.md), or say --insecure if that is "
                 "meant; every page then says so."
             )
@@ -61,11 +62,6 @@ class Reach(NamedTuple):
                 f"--address {self.address}: name the host names that others will use, or they are refused: "
                 "--allow-host audits.example.org"
             )
-
-    def _opened_by(self) -> str:
-        if not is_loopback(self.address):
-            return f"--address {self.address}"
-        return f"--allow-host {self.allow_hosts[0]}"
 
 
 ONLY_HERE = Reach()

@@ -66,7 +66,9 @@ class SignInGate:
         if path == SIGN_OUT:
             await run_in_threadpool(self._sign_in.end, claims)
         if path == SIGN_OUT and self._sign_in.kind == "team":
-            await _signed_out(scope)(scope, receive, send)
+            signed_out = RedirectResponse(PAGE, status_code=303, headers=_FRESH)
+            signed_out.delete_cookie(session_cookie({}, "").name)
+            await signed_out(scope, receive, send)
         elif path in OPEN_PATHS or (self._sign_in.kind == "oidc" and path in OIDC_PATHS):
             await self._app(scope, receive, send)
         elif actor is None and scope["type"] == "http" and scope["method"] == "GET" and _wants_page(scope):
@@ -143,12 +145,6 @@ def sign_in_routes(sign_in: SignIn) -> list[Route]:
 
 
 _FRESH = {"cache-control": "no-store"}
-
-
-def _signed_out(scope: Scope) -> Response:
-    response = RedirectResponse(PAGE, status_code=303, headers=_FRESH)
-    response.delete_cookie(session_cookie({}, "").name)
-    return response
 
 
 def _cookies(scope: Scope) -> dict[str, str]:
