@@ -61,7 +61,11 @@ def show_retention(workbench: Workbench) -> None:
         if plan is not None and plan.goes:
             _removal(workbench, plan)
     _show_result()
-    _history(workbench)
+    st.header("What was removed")
+    if purges := workbench.store.purges.history():
+        st.table(removals_frame(purges), border="horizontal", alt="Removals")
+    else:
+        st.caption("Nothing so far. Each removal is recorded here, without any text of what was removed.")
     _executions(workbench)
 
 
@@ -225,15 +229,6 @@ def _show_result() -> None:
     if done.shrunk is not None:
         size = f"The file had {file_size(done.shrunk.before)} and has {file_size(done.shrunk.after)} now."
         st.caption(f"{size}{f' It did not give all room back: {done.shrunk.why_not}.' if done.shrunk.why_not else ''}")
-
-
-def _history(workbench: Workbench) -> None:
-    st.header("What was removed")
-    purges = workbench.store.purges.history()
-    if not purges:
-        st.caption("Nothing so far. Each removal is recorded here, without any text of what was removed.")
-        return
-    st.table(removals_frame(purges), border="horizontal", alt="Removals")
 
 
 HOW = {

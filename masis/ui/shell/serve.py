@@ -21,9 +21,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from masis.errors import MasisError
 from masis.schema.actor import Actor
@@ -32,7 +34,7 @@ from masis.settings import variable
 from masis.ui.admin.health_reports import REPORTS, HealthReports
 from masis.ui.shell import served_database
 from masis.ui.shell.frame import say_refusal
-from masis.ui.shell.host_guard import Asgi, HostGuard, Message, Receive, Scope, Send
+from masis.ui.shell.host_guard import HostGuard
 from masis.ui.shell.reach import EXPOSED, ONLY_HERE, Reach, serve_under
 from masis.ui.shell.sign_in import ACTOR, SignInGate, sign_in_routes
 from masis.ui.shell.streamlit_internals import break_long_marks, is_no_pages_folder_app, let_callbacks_finish
@@ -105,7 +107,7 @@ class PortTaken(MasisError):
 class SecurityHeaders:
     """ASGI middleware that adds ``SECURITY_HEADERS`` to every HTTP response."""
 
-    def __init__(self, app: Asgi) -> None:
+    def __init__(self, app: ASGIApp) -> None:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -116,8 +118,7 @@ class SecurityHeaders:
 
         async def send_dressed(message: Message) -> None:
             if message["type"] == "http.response.start":
-                headers = [(key.encode("latin-1"), value.encode("latin-1")) for key, value in SECURITY_HEADERS.items()]
-                message = {**message, "headers": [*message.get("headers", []), *headers]}
+                MutableHeaders(scope=message).update(SECURITY_HEADERS)
             await send(message)
 
         await self.app(scope, receive, send_dressed)

@@ -81,13 +81,8 @@ def is_no_pages_folder_app() -> None:
     PagesManager.uses_pages_directory = False
 
 
-class _Applying(threading.local):
-    """Whether this thread, that of one session's script, is taking over what the browser sent."""
-
-    now = False
-
-
-_APPLYING = _Applying()
+_APPLYING = threading.local()
+"""``now`` where this thread, that of one session's script, is taking over what the browser sent."""
 
 
 def let_callbacks_finish() -> None:
@@ -113,7 +108,7 @@ def let_callbacks_finish() -> None:
             _APPLYING.now = False
 
     def maybe_handle_request(of: ScriptRunner) -> None:
-        if not _APPLYING.now:
+        if not getattr(_APPLYING, "now", False):
             give_way(of)
 
     maybe_handle_request.waits_for_callbacks = True  # type: ignore[attr-defined]
