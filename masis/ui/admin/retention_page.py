@@ -213,7 +213,6 @@ def _remove(workbench: Workbench, rule: RetentionRule, total: int, by: Actor) ->
 
 
 def _show_result() -> None:
-    """Say what the removal just made has removed."""
     done: Purged | None = st.session_state.pop(_DONE, None)
     if done is None:
         return

@@ -36,11 +36,11 @@ from masis.ui.live import draw_task, show_live
 from masis.ui.new_audit.form import understood_case
 from masis.ui.queue.overview import show_unaudited
 from masis.ui.shell import address
-from masis.ui.shell.inputs import take_typed, typing_area
+from masis.ui.shell.inputs import take_typed
 from masis.ui.shell.permissions import action
 from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import served_workbench
-from masis.ui.shell.stored_form import StoredForm
+from masis.ui.shell.stored_form import StoredForm, show_file
 
 # the form: which file, or what was pasted, and how it is read; stored as it is filled in
 
@@ -130,12 +130,6 @@ class Reading(NamedTuple):
         if self.format == COLUMNS:
             return profile_of(self.choice, self.columns)
         return builtin().get(self.format)
-
-
-def _take_text(text: str) -> None:
-    form = ImportForm.current()
-    if text != form.text:
-        form.save(text=text)
 
 
 def _take_upload(key: str) -> None:
@@ -335,25 +329,19 @@ def show_imports(workbench: Workbench) -> None:
 
 def _file(form: ImportForm) -> None:
     if form.token:
-        st.markdown("**File**")
-        with st.container(horizontal=True, vertical_alignment="center"):
-            st.text(form.name)
-            st.button("Remove the file", icon=":material/close:", type="tertiary", on_click=_drop_file)
+        show_file("File", form.name, _drop_file)
         return
     key = f"import-upload-{form.uploads}"
     st.file_uploader(
         "A file of cases, or one that another tool exported", type=UPLOADS, key=key, on_change=_take_upload, args=(key,)
     )
-    typing_area(
+    form.text_field(
+        "text",
         "Or paste rows",
-        key="import-text",
-        text=form.text,
-        version=form.version,
         most=LONGEST_PASTED,
         rows=6,
         hint="JSON Lines, JSON, or a table with its header, as copied from a spreadsheet.",
         placeholder="question,contexts,answer",
-        on_text=_take_text,
     )
 
 

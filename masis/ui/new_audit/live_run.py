@@ -143,7 +143,6 @@ def _never_began(workbench: Workbench, jobs: Jobs, run_id: str, case_id: str) ->
 def _leads(
     label: str, icon: str, page: str, kind: Literal["primary", "secondary", "tertiary"] = "secondary", **to: str
 ) -> None:
-    """Draw a button that leads to a page."""
     if st.button(label, type=kind, icon=f":material/{icon}:"):
         st.switch_page(f"pages/{page}.py", query_params=to)
 
@@ -276,7 +275,6 @@ def _conclude(groups: dict[int | None, Shown], event: Event) -> None:
 
 
 def _words(event: Event) -> str:
-    """Say what came of a step."""
     data: Mapping[str, Any] = event.data
     match event.step:
         case "drafting":

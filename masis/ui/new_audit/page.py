@@ -35,7 +35,7 @@ from masis.ui.shell.inputs import take_typed, typing_area
 from masis.ui.shell.permissions import action, needs
 from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import served_workbench
-from masis.ui.shell.stored_form import SettingsForm
+from masis.ui.shell.stored_form import SettingsForm, show_file
 from masis.ui.shell.streamlit_internals import with_selectors
 from masis.views.numbers import moment
 from masis.views.words import label, stands
@@ -221,39 +221,16 @@ def _edit_chunks() -> None:
     form.save(replaced=True, evidence=written(chunks))
 
 
-def _field(
-    form: AuditForm, name: str, label: str, *, rows: int, placeholder: str, hint: str = "", optional: bool = False
-) -> None:
+def _field(form: AuditForm, name: str, label: str, **shown: Any) -> None:
     with st.container(gap="xsmall"):
         if name == "evidence" and form.large:
-            st.markdown("**Evidence**")
-            with st.container(horizontal=True, vertical_alignment="center"):
-                st.text(f"From the file {form.large.name}")
-                st.button("Remove the file", icon=":material/close:", type="tertiary", on_click=_drop_file)
+            show_file("Evidence", f"From the file {form.large.name}", lambda: form.save(large=None))
             return
-        typing_area(
-            label,
-            key=f"new-audit-{name}",
-            text=getattr(form, name),
-            version=form.version,
-            most=LONGEST[name],
-            rows=rows,
-            hint=hint,
-            placeholder=placeholder,
-            optional=optional,
-            on_text=lambda text: _take_text(name, text),
-        )
+        form.text_field(name, label, most=LONGEST[name], **shown)
         with st.popover("From a file", icon=":material/upload_file:", type="tertiary"):
             what, kinds = f"A file with the {label.lower()}", UPLOADS if name == "evidence" else UPLOADS[:2]
             key = f"new-audit-upload-{name}-{form.uploads}"
             st.file_uploader(what, kinds, key=key, on_change=_take_upload, args=(name, key))
-
-
-def _take_text(name: str, text: str) -> None:
-    form = AuditForm.current()
-    if text != getattr(form, name):
-        typed: dict[str, Any] = {name: text}
-        form.save(**typed)
 
 
 def _take_upload(name: str, key: str) -> None:
@@ -278,11 +255,6 @@ def _take_upload(name: str, key: str) -> None:
         form.refused = InputError(
             f"The file {shown} holds {counted(len(text), 'character')}", cure=f"This field takes {LONGEST[name]:,}."
         )
-
-
-def _drop_file() -> None:
-    """Remove the uploaded file; what was typed before it is shown again."""
-    AuditForm.current().save(large=None)
 
 
 def _fill(question: str = "", evidence: str = "", answer: str = "") -> None:
@@ -343,7 +315,6 @@ def _picked(workbench: Workbench, form: AuditForm, case_id: str) -> None:
 
 
 def _found(page: CasePage, text: str, case_id: str) -> None:
-    """The cases that the search found, to pick one from."""
     if not page.rows:
         st.markdown(
             "**No case matches.** Remove a word from the search."
@@ -397,7 +368,6 @@ def _settings(workbench: Workbench, form: AuditForm) -> None:
 
 
 def _models(workbench: Workbench, form: AuditForm, settings: Settings) -> None:
-    """Choose who judges: one model for all roles at once, or another for each."""
     with st.container(gap="xxsmall"):
         st.markdown("**Who judges**")
         st.caption(

@@ -171,7 +171,7 @@ def _drawer(workbench: Workbench, facets: Facets, *, blind: bool) -> None:
 
 def _choice(filter_: address.Filter, counts: dict[str, int]) -> None:
     chosen = address.words(filter_.name)
-    options = [*counts, *(each for each in chosen if each not in counts)]
+    options = list(dict.fromkeys((*counts, *chosen)))
     st.multiselect(
         filter_.title,
         options,

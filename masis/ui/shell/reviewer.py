@@ -111,19 +111,13 @@ def reviewer_badge(workbench: Workbench) -> None:
             st.button("Sign out", icon=":material/logout:", key="sign-out", on_click=st.logout)
             return
         st.markdown("**Who decides?** The name is recorded with every decision and remembered by this browser.")
+
+        def rename() -> None:
+            if (name := name_reviewer(workbench, st.session_state["reviewer-field"])) is not None:
+                st.toast(f"Stored: decisions are recorded as {escaped(name)}.")
+
         show_value("reviewer-field", who.name)
-        st.text_input(
-            "Your name",
-            key="reviewer-field",
-            max_chars=LONGEST_NAME,
-            on_change=_rename,
-            args=(workbench,),
-        )
-
-
-def _rename(workbench: Workbench) -> None:
-    if (name := name_reviewer(workbench, st.session_state["reviewer-field"])) is not None:
-        st.toast(f"Stored: decisions are recorded as {escaped(name)}.")
+        st.text_input("Your name", key="reviewer-field", max_chars=LONGEST_NAME, on_change=rename)
 
 
 def _remember(workbench: Workbench) -> None:

@@ -118,6 +118,7 @@ class SecurityHeaders:
 
         async def send_dressed(message: Message) -> None:
             if message["type"] == "http.response.start":
+                message.setdefault("headers", [])
                 MutableHeaders(scope=message).update(SECURITY_HEADERS)
             await send(message)
 
