@@ -68,17 +68,8 @@ def assess(
     """Apply the rule to the original answer, which is what a person is shown first and what may be in use.
 
     Where a revision was chosen and the settings let one pass unread (``review_revised`` off), it is applied to that.
-
-    Args:
-        iterations: The finished iterations of a run, in order; may be empty.
-        case: The case they are about: its evidence, and the screening that this comes from.
-        termination: Why the loop ended.
-        settings: Thresholds: ``review_threshold``, ``review_quality``, ``review_disagreement``, all 0 to 1.
-        chosen: The index of the answer that a stored run chose; the best iteration where it is not given.
-
-    Returns:
-        The checks, and the reasons why a person should look: empty exactly where every check passed.
-
+    ``chosen`` is the index of the answer that a stored run chose; the best iteration where it is not given. There are
+    no reasons exactly where every check passed.
     """
     chosen = routing.best_index(iterations) if chosen is None else chosen
     if chosen is None:

@@ -26,16 +26,11 @@ def citations_by_sentence(audit: CitationAudit) -> Mapping[int, Sequence[Citatio
     return inside
 
 
-def sentence_claim(number: int, sentence: Sentence, inside: Sequence[Citation]) -> Claim:
-    """A whole sentence as a claim; ``inside`` are its references."""
-    return claim_within(number, sentence.text, sentence.start, inside)
-
-
 def sentence_claims(audit: CitationAudit) -> tuple[Claim, ...]:
     """Return a claim for each sentence that asserts something, with what it cites."""
     inside = citations_by_sentence(audit)
     return tuple(
-        sentence_claim(number, sentence, inside[number])
+        claim_within(number, sentence.text, sentence.start, inside[number])
         for number, sentence in enumerate(audit.sentences)
         if asserts(sentence)
     )

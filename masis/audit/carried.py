@@ -38,16 +38,8 @@ def carried(
 ) -> tuple[Issue, ...]:
     """Return the issues of the iteration before that are still open in an answer and that nobody raised again.
 
-    Args:
-        before: The iteration whose answer was revised.
-        answer: The new answer.
-        audit: Its sentences.
-        checks: The verdicts on its claims.
-        found: The issues that citations and claims raise in it.
-
-    Returns:
-        The issues as they were, placed in the new answer, with ``carried_from`` set; their ids are still to be given.
-
+    ``found`` are those that citations and claims raise in the new answer. The issues come as they were, placed in it,
+    with ``carried_from`` set; their ids are still to be given.
     """
     revised = _Revised(before, answer, audit)
     accusing = sorted(filter(_accuses, before.issues), key=lambda issue: not issue.major)[:CARRIED_MOST]
@@ -193,15 +185,15 @@ def _accuses(issue: Issue) -> bool:
 
 def _confirmed(standing: Stretch, checks: Sequence[ClaimCheck]) -> bool:
     """Return whether the verifier supports every claim of the stretch, and it makes one."""
-    verdicts = [
+    verdicts = {
         check.verdict
         for check in checks
         if check.claim.start is not None
         and check.claim.end is not None
         and check.claim.start < standing.end
         and standing.start < check.claim.end
-    ]
-    return bool(verdicts) and all(verdict == "supported" for verdict in verdicts)
+    }
+    return verdicts == {"supported"}
 
 
 def _placed(issue: Issue, standing: Stretch, number: int) -> Issue:

@@ -77,10 +77,7 @@ def check_answer(
     completeness: bool,
     within: Callable[[Sequence[Claim]], tuple[Claim, ...]] = tuple,
 ) -> tuple[tuple[Claim, ...], Checked]:
-    """All claims of the answer; one check for each that ``within`` keeps and, if asked for, what is left out.
-
-    Raises StepError.
-    """
+    """All claims; a check for each that ``within`` keeps and, if asked for, what is left out. Raises StepError."""
     if isinstance(verifier, ChecksAnswers):
         every, whole = verifier.check_answer(answer, audit, query, evidence, completeness=completeness)
         found = within(every)
@@ -96,12 +93,9 @@ def one_check_each(claims: Sequence[Claim], checks: Sequence[ClaimCheck]) -> tup
 
     Verdicts are matched by position only where claim and check agree on the words.
     """
-    by_claim = {_identity(check.claim): check for check in checks}
-    return tuple(by_claim.get(_identity(claim)) or _without_verdict(claim) for claim in claims)
-
-
-def _identity(claim: Claim) -> tuple[str, int | None, str]:
-    return claim.text, claim.start, claim.statement
+    by_claim = {(check.claim.text, check.claim.start, check.claim.statement): check for check in checks}
+    found = [by_claim.get((claim.text, claim.start, claim.statement)) for claim in claims]
+    return tuple(check or _without_verdict(claim) for claim, check in zip(claims, found, strict=True))
 
 
 def _without_verdict(claim: Claim) -> ClaimCheck:

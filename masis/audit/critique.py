@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
 from masis.audit.context import AuditContext
-from masis.audit.scores import multiplied, normalised, sampled
+from masis.audit.scores import multiplied, score_of
 from masis.schema.audit import CitationAudit, Critique, Issue, IssueType, JudgedBy, Measurement, Score
 from masis.schema.base import Unscored
 from masis.schema.case import Severity
@@ -92,14 +92,8 @@ def ruled(
             judged_by=judged_by,
             unscored=judgement,
         )
-    measured = judgement.measurements
-
-    def score(name: str) -> Score:
-        given = normalised(name, getattr(judgement, name), measured.get(name, ()))
-        return sampled(given, judgement.samples.get(name, ()))
-
-    confidence = _tempered(score("confidence"), audit)
-    quality, own = score("overall_quality_score"), score("critique_confidence")
+    confidence = _tempered(score_of("confidence", judgement), audit)
+    quality, own = score_of("overall_quality_score", judgement), score_of("critique_confidence", judgement)
     return Critique(
         confidence=confidence.value,
         hallucination_detected=judgement.hallucination_detected or proven,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple, Protocol
 
 from masis.audit.context import AuditContext
-from masis.audit.scores import capped, normalised, sampled
+from masis.audit.scores import capped, normalised, score_of
 from masis.schema.audit import CitationAudit, Critique, Evaluation, FiredRule, JudgedBy, Measurement, Score
 from masis.schema.base import Unscored
 from masis.settings import Settings
@@ -53,13 +53,7 @@ def ruled(
     if isinstance(judgement, Unscored):
         nothing: dict[str, Any] = dict.fromkeys((*DIMENSIONS, "overall_score"))
         return Evaluation(**nothing, judged_by=judged_by, unscored=judgement)
-    scores = {
-        name: sampled(
-            normalised(name, getattr(judgement, name), judgement.measurements.get(name, ())),
-            judgement.samples.get(name, ()),
-        )
-        for name in DIMENSIONS
-    }
+    scores = {name: score_of(name, judgement) for name in DIMENSIONS}
     scores["faithfulness"] = _bounded(scores["faithfulness"], audit, critique, settings)
     overall = _overall(judgement, scores, settings)
     lacking = [name for name in DIMENSIONS if scores[name].value is None]

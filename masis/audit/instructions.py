@@ -135,10 +135,7 @@ def _family(kind: str, table: dict[str, Any], words: dict[str, str]) -> _Family:
 def find_instructions(text: str) -> tuple[Instruction, ...]:
     """Return the stretches of a text that instruct a reader, a model or a tool, in order and without overlaps.
 
-    Args:
-        text: An answer or a chunk of evidence. The last texts' results are remembered: evidence is read in every
-            iteration.
-
+    The results for the last texts are remembered: evidence is read in every iteration.
     """
     # Letters of the block of tags are shown nowhere; only flags of regions have a use for them.
     found = [Instruction(*run.span(), "hidden") for run in _TAGS.finditer(text)]

@@ -75,11 +75,11 @@ def language_name(code: str) -> str:
 @lru_cache(maxsize=4096)
 def detect_language(text: str) -> str | None:
     """Return the two-letter code of the language a text is written in; None where that can't be said for sure."""
-    plain = _NOISE.sub(" ", text[:READ_MOST])
+    plain = " ".join(_NOISE.sub(" ", text[:READ_MOST]).split())
     letters = len(_LETTER.findall(plain))
     wide = len(_SCRIPTS.findall(plain))
     if wide >= WIDE_LEAST and wide >= 0.6 * letters:
-        return _ranked(plain)[0][0]  # the script alone says that it is none of the Latin languages
+        return str(_identifier().rank(plain)[0][0])  # the script alone says that it is none of the Latin languages
     words = _WORD.findall(plain)
     if letters < LETTERS_LEAST or not words:
         return None
@@ -89,16 +89,12 @@ def detect_language(text: str) -> str | None:
     lower = [word for word in words if word.islower()]
     if len(lower) < 3 or len(lower) < LOWER_LEAST * len(words):
         return None
-    (code, probability), (_, second), *_ = ranked = _ranked(plain)
+    ranked: list[tuple[str, float]] = _identifier().rank(plain)
+    (code, probability), (_, second), *_ = ranked
     if probability >= SURE_FROM:
         return code
     # two that are close to each other, as Portuguese and Galician, share the probability
     return code if probability + second >= SURE_FROM and dict(ranked)["en"] < ENGLISH_RULED_OUT else None
-
-
-def _ranked(text: str) -> list[tuple[str, float]]:
-    ranked: list[tuple[str, float]] = _identifier().rank(" ".join(text.split()))
-    return ranked
 
 
 @cache

@@ -75,8 +75,6 @@ def unchecked(
 
 def with_rest(revision: Revision, checked: str, whole: str) -> Revision:
     """Return a revision of the checked part of an answer as one of the whole: the rest follows it as it was."""
-    if len(checked) == len(whole):
-        return revision
     return revision.model_copy(update={"revised_answer": revision.revised_answer + whole[len(checked) :]})
 
 

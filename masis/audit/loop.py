@@ -184,10 +184,13 @@ class RunReporter:
     ) -> Events:
         """Add a warning to the run, the log and the events; ``logged`` is what the log says of one without a code."""
         serious = code == "CRITIC-ERR-003" or (code is not None and step in LOGGED_AS_ERRORS)
+        # the limit of iterations belongs to no step
+        places = [f"step {step}" if step else "", f"iteration {number}" if number is not None else ""]
+        place = ", ".join(filter(None, places))
         self.log(
             logging.ERROR if serious else logging.WARNING,
             "warning",
-            _placed(code or logged or "a warning", step, number),
+            " in ".join(filter(None, (code or logged or "a warning", place))),
             {"code": code, "step": step, "iteration": number},
         )
         self.log_text("warning", message)
@@ -205,12 +208,6 @@ class RunReporter:
         if self.log_texts and log.isEnabledFor(logging.DEBUG):
             fields = {"event": "text", "run": self.run_id, what: to_jsonable_python(text)}
             log.debug("run %s: %s: %s", self.run_id, what, text, extra={"fields": fields})
-
-
-def _placed(what: str, step: Step | None, number: int | None) -> str:
-    """Return a warning with its place, where it has one: the limit of iterations belongs to no step."""
-    place = [f"step {step}" if step else "", f"iteration {number}" if number is not None else ""]
-    return f"{what} in {', '.join(filter(None, place))}" if any(place) else what
 
 
 STOPPED = Unscored(reason="the audit was stopped before the critic had answered")
@@ -298,10 +295,7 @@ class AuditRun:
         yield self.reporter.event("step_started", iteration=number, step=step)
 
     def _doing(self, step: Step, work: Callable[[], T]) -> Generator[Event, None, T | Unscored]:
-        """Do a step's work, timed; where it may wait for a model, emit what its calls report meanwhile.
-
-        A step that fails leaves a reason.
-        """
+        """Do a step's work, timed, emitting what its calls to models report; a step that fails leaves a reason."""
         with self._timed(step):
             try:
                 if not self.roles.waits:
@@ -361,16 +355,14 @@ class AuditRun:
 
     def _iterate(self, answer: str, rewritten: bool) -> Generator[Event, None, TerminationReason]:
         revision = self.iterations[-1].revision if self.iterations else None
+        reason: TerminationReason | None = None
         if self.iterations and (revision is None or not (rewritten or self._changed(revision))):
             self.control.budget.begin_iteration()
             reason, revision = yield from self._next()
-            if reason is not None:
-                return reason
-        while True:
+        while reason is None:
             yield from self._iteration(revision.revised_answer if revision else answer, revision)
             reason, revision = yield from self._next()
-            if reason is not None:
-                return reason
+        return reason
 
     def _changed(self, revision: Revision) -> bool:
         """Return whether the revision made from the last answer is another text: if not, there is nothing to audit."""
@@ -382,9 +374,8 @@ class AuditRun:
         last = self.iterations[-1]
         revision = last.revision
         if reason is None and revision is None and self.control.budget.loop_left_s() < 0:
-            yield from self.reporter.warn(
-                None, None, f"The loop passed its deadline of {self.settings.loop_deadline_s:g} s."
-            )
+            late = f"The loop passed its deadline of {self.settings.loop_deadline_s:g} s."
+            yield from self.reporter.warn(None, None, late)
             reason = "error"
         if reason is None:
             revision = revision or (yield from self._revise())

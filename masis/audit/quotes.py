@@ -81,8 +81,8 @@ def _whole(quote: str, folded: _Folded) -> Located | None:
 
 
 def _in_parts(quote: str, folded: _Folded) -> tuple[Located, ...]:
-    pieces = [_fold_text(piece.strip(_QUOTE_MARKS + _TRAILING), ()).text.strip() for piece in _ELISION.split(quote)]
-    pieces = [piece for piece in pieces if piece]
+    parts = (_fold_text(part.strip(_QUOTE_MARKS + _TRAILING), ()).text.strip() for part in _ELISION.split(quote))
+    pieces = list(filter(None, parts))
     if len(pieces) < 2 or any(len(piece) < PIECE_LEAST for piece in pieces):
         return ()
     found: list[Located] = []
@@ -102,16 +102,13 @@ def _find(needle: str, text: str, after: int) -> int:
     for _ in range(_LOOKS):
         if at < 0:
             break
-        if _stands_alone(text, at, at + len(needle)):
+        end = at + len(needle)
+        before = at > 0 and text[at - 1].isalnum() and text[at].isalnum()
+        behind = end < len(text) and text[end].isalnum() and text[end - 1].isalnum()
+        if not (before or behind):
             return at
         at = text.find(needle, at + 1)
     return first if len(needle) >= SHORT else -1
-
-
-def _stands_alone(text: str, start: int, end: int) -> bool:
-    before = start > 0 and text[start - 1].isalnum() and text[start].isalnum()
-    behind = end < len(text) and text[end].isalnum() and text[end - 1].isalnum()
-    return not (before or behind)
 
 
 @lru_cache(maxsize=64)

@@ -61,12 +61,9 @@ def _better(iteration: Iteration, best: Iteration) -> bool:
     if best.quality_score is None:
         return True
     if abs(iteration.quality_score - best.quality_score) <= TIE:
-        return _issue_counts(iteration) < _issue_counts(best)
+        counts, before = ((sum(issue.major for issue in i.issues), len(i.issues)) for i in (iteration, best))
+        return counts < before
     return iteration.quality_score > best.quality_score
-
-
-def _issue_counts(iteration: Iteration) -> tuple[int, int]:
-    return sum(issue.major for issue in iteration.issues), len(iteration.issues)
 
 
 def improvement_percentage(initial: float | None, final: float | None) -> float | None:

@@ -91,7 +91,6 @@ class RunBudget:
         return f"{name}_deadline_s = {getattr(self, f'{name}_s'):g}"
 
     def _left(self) -> dict[str, float]:
-        """Return what each deadline leaves, in seconds."""
         left = {"call": self.call_s, "loop": self.loop_left_s()}
         if self._iteration_began is not None:
             left["iteration"] = self._iteration_began + self.iteration_s - self.worked_s()

@@ -52,9 +52,7 @@ class CritiqueMeasures(NamedTuple):
 
 
 class RunMeasures(NamedTuple):
-    """One run of the loop, with its wall time: REQ-CRITIC-OBS-001. ``confidence``, ``overall`` and ``critique`` are
-    about the original answer.
-    """
+    """One run of the loop: REQ-CRITIC-OBS-001. But for wall time and iterations all is about the original answer."""
 
     run: Run
     loop_ms: float
@@ -68,6 +66,9 @@ def of_run(run: Run) -> RunMeasures:
     """The figures of a finished run."""
     iterations = tuple(of_iteration(each) for each in run.iterations)
     first = run.original
+    hallucinated = first is not None and (
+        first.critique.hallucination_detected or first.citation_audit.hallucination_detected
+    )
     between = datetime.fromisoformat(run.finished_at) - datetime.fromisoformat(run.started_at)
     loop_ms = max(between.total_seconds() * 1000, sum(each.iteration_ms for each in iterations))
     return RunMeasures(
@@ -77,8 +78,11 @@ def of_run(run: Run) -> RunMeasures:
         confidence=first.critique.confidence if first else None,
         overall=first.evaluation.overall_score if first and first.evaluation else None,
         critique=CritiqueMeasures(
-            hallucination=_hallucinated(first) if first else None,
-            revision=_needed_revision(first) if first else None,
+            hallucination=_unless_failed(first, hallucinated) if first else None,
+            # whether the loop had something to revise, whether or not it could (REQ-CRITIC-017)
+            revision=_unless_failed(first, first.critique.has_major_issues or first.critique.needs_retry)
+            if first
+            else None,
             latency_ms=loop_ms,
             confidence=first.claim_report.confidence if first else None,
             claims=None if first is None or first.claim_report.unscored else first.claim_report.facts_checked,
@@ -122,19 +126,7 @@ def of_draft(result: CritiqueResult) -> CritiqueMeasures:
     )
 
 
-def _failed(iteration: Iteration) -> bool:
-    """Whether the critic failed, so that what it would have said is not known."""
-    return iteration.critique.unscored is not None and iteration.critique.unscored.code is not None
-
-
-def _hallucinated(first: Iteration) -> bool | None:
-    if first.critique.hallucination_detected or first.citation_audit.hallucination_detected:
-        return True
-    return None if _failed(first) else False
-
-
-def _needed_revision(first: Iteration) -> bool | None:
-    """Whether the loop had something to revise, whether or not it could (REQ-CRITIC-017)."""
-    if first.critique.has_major_issues or first.critique.needs_retry:
-        return True
-    return None if _failed(first) else False
+def _unless_failed(first: Iteration, found: bool) -> bool | None:
+    """Return what was found, or None where nothing was and the critic failed, so that what it says is not known."""
+    failed = first.critique.unscored is not None and first.critique.unscored.code is not None
+    return None if failed and not found else found

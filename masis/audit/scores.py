@@ -28,13 +28,13 @@ def normalised(name: str, given: Any, measurements: tuple[Measurement, ...] = ()
     return Score(name=name, raw=raw, value=clamped, rules=tuple(rules), measurements=measurements)
 
 
-def sampled(score: Score, samples: tuple[float | None, ...]) -> Score:
-    """The score, a mean, with what each sample gave and how far they lie apart; unchanged where it was asked once."""
-    if not samples:
-        return score
+def score_of(name: str, judgement: Any) -> Score:
+    """The score of this name in a judgement; where the judge was asked several times, with what each sample gave."""
+    score = normalised(name, getattr(judgement, name), judgement.measurements.get(name, ()))
+    samples = judgement.samples.get(name, ())
     known = [value for value in samples if value is not None]
     spread = round(max(known) - min(known), 6) if known else None
-    return score.model_copy(update={"samples": samples, "spread": spread})
+    return score.model_copy(update={"samples": samples, "spread": spread}) if samples else score
 
 
 def _finite(given: Any) -> float | None:

@@ -55,7 +55,7 @@ _SENTENCE_ENDS = ".!?…。！？｡:।؟"
 def split_blocks(text: str) -> list[Block]:
     """The blocks of a text, in order. Linear in its length."""
     if "\n" not in text and "\r" not in text:
-        return _single_line(text)
+        return [_trimmed(text, 0, len(text), _kind_of(text))] if text.strip() else []
     blocks: list[Block] = []
     kind: BlockKind = "prose"
     start = end = -1  # of the block being gathered; -1 when there is none
@@ -85,10 +85,6 @@ def split_blocks(text: str) -> list[Block]:
     if start >= 0:
         blocks.append(_trimmed(text, start, end, "code" if fence else kind))
     return blocks
-
-
-def _single_line(text: str) -> list[Block]:
-    return [_trimmed(text, 0, len(text), _kind_of(text))] if text.strip() else []
 
 
 def _trimmed(text: str, start: int, end: int, kind: BlockKind) -> Block:
@@ -122,15 +118,8 @@ def _continues(line: str, previous: str, kind: BlockKind, found: BlockKind) -> b
     return first.islower() or bool(_GOES_ON.search(before[-12:])) or len(before) >= _FULL_LINE
 
 
-class Span(NamedTuple):
-    """A stretch of a text: start included, end excluded."""
-
-    start: int
-    end: int
-
-
 class Unit(NamedTuple):
-    """A sentence, with the kind of the block it stands in and whether it opens that block."""
+    """A sentence, start included, end excluded, with the kind of its block and whether it opens that block."""
 
     start: int
     end: int
@@ -138,16 +127,11 @@ class Unit(NamedTuple):
     opens: bool
 
 
-def split_sentences(text: str) -> list[Span]:
-    """The sentences of a text, in order, blanks around each cut off.
+def split_sentences(text: str) -> list[Unit]:
+    """The sentences of a text, in order, blanks around each cut off, with the kind of block that each comes from.
 
     Every character that is not blank belongs to exactly one of them.
     """
-    return [Span(unit.start, unit.end) for unit in split_units(text)]
-
-
-def split_units(text: str) -> list[Unit]:
-    """As ``split_sentences``, each with the kind of block it comes from."""
     units: list[Unit] = []
     for block in split_blocks(text):
         if block.kind in ("prose", "item", "note"):
@@ -183,33 +167,29 @@ _DOTTED = re.compile(r"(?:[^\W\d_]\.)+[^\W\d_]\Z")
 _INNER_CAPITAL = re.compile(r"[a-z]{1,3}[A-Z]")  # iPhone, mRNA, pH begin sentences as they are
 
 
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
 # never end a sentence: something always follows
-_ABBREVIATIONS = _words(
+_ABBREVIATIONS = frozenset(
     """al approx assoc ca cf capt cmdr col comdr dept det dr drs ed eds esp est ex fr gen gov hon hr incl lt maj mag
     messrs mme mlle mr mrs ms mt mts prof pres rep rev resp sen sgt sr st ste supt univ v viz vs e.g i.e eg ie e.i n.b
-    nb p.ex bzw vgl z.b u.a d.h sog ggf evtl hrsg nr art abs inkl geb gest bspw sra dña lic ing av pág núm"""
+    nb p.ex bzw vgl z.b u.a d.h sog ggf evtl hrsg nr art abs inkl geb gest bspw sra dña lic ing av pág núm""".split()
 )
 # end none when a number follows: No. 5, Fig. 3, Sept. 11
-_BEFORE_NUMBERS = _words(
+_BEFORE_NUMBERS = frozenset(
     """no nos fig figs eq eqs vol vols p pp pg pt ch chap sec sect para tab art arts suppl app ref refs nr abb ver v cl
-    jan feb mar apr jun jul aug sep sept oct nov dec c"""
+    jan feb mar apr jun jul aug sep sept oct nov dec c""".split()
 )
 # end one only before a word that seldom follows a name: Apple Inc. The ... but Apple Inc. CEO ...
-_BEFORE_NAMES = _words(
+_BEFORE_NAMES = frozenset(
     """inc ltd corp co llc plc bros jr esq phd ph.d m.d b.a m.a m.sc b.sc a.m p.m u.s u.k u.n e.u d.c b.c a.d b.c.e c.e
-    u.s.a gmbh s.a ave blvd rd ft mt jan feb mar apr jun jul aug sep sept oct nov dec"""
+    u.s.a gmbh s.a ave blvd rd ft mt jan feb mar apr jun jul aug sep sept oct nov dec""".split()
 )
-_STARTERS = _words(
+_STARTERS = frozenset(
     """a after all also although an and another as at because before both but by can could despite during each even
     finally first for from furthermore given he hence her his how however i if in indeed instead it its later many
     meanwhile moreover most my no nor not now on once one other our overall over second several she since so some still
     such that the their then there therefore these they this those though through thus to today under until we what when
     where whether which while who why with without yet you your der die das ein eine es er sie wir im le la les il elle
-    un une el los las"""
+    un une el los las""".split()
 )
 
 
@@ -228,16 +208,21 @@ def _sentences(text: str, block: Block) -> Iterator[Unit]:
 
 def _boundaries(text: str, block: Block) -> Iterator[int]:
     """Where a sentence ends, the closing quotes and citations behind its stop included."""
-    starts, ends = _protected(text, block)
-    leads = _markers_lead(text, block)
+    # Stretches in which no stop counts: code, brackets, addresses.
+    addressed = text.find("http", block.start, block.end) >= 0 or text.find("www.", block.start, block.end) >= 0
+    pattern = _BRACKETS_AND_ADDRESSES if addressed else _BRACKETS
+    spans = [match.span() for match in pattern.finditer(text, block.start, block.end)]
+    starts, ends = [start for start, _ in spans], [end for _, end in spans]
+    # Whether the block puts its markers before its sentences: [1] The sky is blue. [2] Grass is green.
+    leads = text[block.end - 1] not in "]】" and _LEADING_MARKER.match(text, block.start, block.end) is not None
     last = block.start
     for stop in _STOP.finditer(text, block.start, block.end):
         at, after = stop.start(), stop.end()
         if at < last:
             continue
         index = bisect_right(starts, at) - 1
-        if index >= 0 and at < ends[index] and not _address_ends(text, ends[index], after):
-            continue
+        if index >= 0 and at < ends[index] and not (after >= ends[index] and text[ends[index] - 1] in ".!?"):
+            continue  # a stop that is the last thing of an address is more likely the sentence's
         trailing = None if leads else _TRAILING_MARKERS.match(text, after, block.end)
         end = trailing.end() if trailing else after
         if end >= block.end:
@@ -247,25 +232,7 @@ def _boundaries(text: str, block: Block) -> Iterator[int]:
             last = end
 
 
-def _protected(text: str, block: Block) -> tuple[list[int], list[int]]:
-    """Stretches in which no stop counts: code, brackets, addresses."""
-    addressed = text.find("http", block.start, block.end) >= 0 or text.find("www.", block.start, block.end) >= 0
-    pattern = _BRACKETS_AND_ADDRESSES if addressed else _BRACKETS
-    spans = [match.span() for match in pattern.finditer(text, block.start, block.end)]
-    return [start for start, _ in spans], [end for _, end in spans]
-
-
-def _address_ends(text: str, address_end: int, after: int) -> bool:
-    """Whether a stop is the last thing of an address, and so more likely the sentence's."""
-    return after >= address_end and text[address_end - 1] in ".!?"
-
-
 _LEADING_MARKER = re.compile(r"(?:[-*+•]\s+|\d{1,3}[.)]\s+)?\[\^?\w{0,20}\d\w{0,20}\](?!\():?\s+\S")
-
-
-def _markers_lead(text: str, block: Block) -> bool:
-    """Whether the block puts its markers before its sentences: ``[1] The sky is blue. [2] Grass is green.``"""
-    return text[block.end - 1] not in "]】" and _LEADING_MARKER.match(text, block.start, block.end) is not None
 
 
 def _ends_sentence(text: str, stop: re.Match[str], end: int, last: int, block: Block, *, cited: bool) -> bool:
@@ -309,6 +276,3 @@ def _is_list_number(text: str, token: str, at: int, last: int, block: Block) -> 
     if not (token.isdigit() and len(token) <= 3) and not (len(token) == 1 and token.isalpha()):
         return False
     return not text[last : at - len(token)].strip(" \t\r\n*_-(")
-
-
-__all__ = ["Span", "Unit", "split_sentences", "split_units"]

@@ -17,7 +17,7 @@ from masis.cli.commands import CommandGroup, JobFailed, argument, command, optio
 from masis.cli.options import Reading
 from masis.cli.output import Emit, ErrorReport, Progress, say, table
 from masis.datasets import loading
-from masis.datasets.exports.export import DECIDED, ENCODINGS, Selection
+from masis.datasets.exports.export import DECIDED, ENCODINGS, Selection, manifest_bytes
 from masis.datasets.exports.formats import FORMATS
 from masis.datasets.exports.splits import SPLITS, Shares
 from masis.datasets.lake import is_lake
@@ -365,7 +365,7 @@ def export(
         )
     if manifest is not None:
         with whole_file(manifest) as stream:
-            stream.write((json.dumps(exported.manifest, ensure_ascii=False, indent=2) + "\n").encode())
+            stream.write(manifest_bytes(exported.manifest))
     _say_what(exported.manifest, out, emit)
 
 

@@ -140,7 +140,6 @@ def decide(
     ),
     note: str = NOTE,
     corrected_answer: str | None = option("With override: the answer as it should be."),
-    corrected_file: Path | None = option("With override: a file of it.", type=shared.existing_file),
     iteration: int = option("1: the original answer; 2: revision 2.", default=1, within=(1, 5)),
     labels: Names = option("Label these words of the answer.", "--label", metavar="LABEL=WORDS"),
     acknowledge: bool = option("You have read the serious issues that the answer has open."),
@@ -179,8 +178,6 @@ def decide(
         return
     if case is None or verdict is None or dry_run:
         raise click.UsageError("Name a case and a verdict, such as: masis decide CASE approve. Or a --file.")
-    if corrected_file is not None:
-        corrected_answer = corrected_file.read_text(encoding="utf-8")
     entry = desk.decide(
         case,
         verdict,

@@ -147,7 +147,6 @@ def trust(
         "What the audit is compared with: people's decisions, or labels that cases came with.", default="decisions"
     ),
     seen: bool = option("Count decisions made with the audit's verdict in view, too."),
-    auditor: str = option("Only answers of this auditor.", default="", metavar="DIGEST"),
     dataset: str = option("Only cases of this data set.", default="", metavar="NAME"),
     field: str = option("Only cases of this field.", default="", metavar="NAME"),
     since: date | None = option("Decided on this day (UTC) or later, or 30d.", type=day),
@@ -171,7 +170,6 @@ def trust(
     filters = TrustFilter(
         source="gold" if against == "labels" else "decision",
         blind_only=not seen,
-        auditor=auditor,
         dataset=dataset,
         field=field,
         since=since.isoformat() if since else "",

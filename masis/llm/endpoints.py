@@ -140,11 +140,14 @@ def endpoint(provider: str, settings: Settings, environment: Mapping[str, str] |
     # A table that moves a vendor's address must say itself which key goes there.
     key_name = own.key_env or (known.key_env if known and own.address is None else "")
     key = secret(key_name, environment) if key_name else None
+    if key and not (key.get_secret_value().isascii() and key.get_secret_value().isprintable()):
+        # refused here: the error of a header that does not take it would show it
+        raise SettingsError(f"{key_name}: is no key: it holds characters that keys don't have.")
     found = Endpoint(
         name=provider,
         kind=own.kind or (known.kind if known else "openai"),
         address=_checked(address, provider),
-        key=_fit_for_a_header(key, key_name),
+        key=key,
         key_name=key_name,
         concurrency=own.concurrency or CONCURRENCY,
         mode=own.mode,
@@ -188,13 +191,6 @@ def _checked(address: str, provider: str) -> str:
     if parts.username is not None or parts.password is not None:
         raise SettingsError(f"providers.{provider}.address: holds a name or a password. Use key_env for the key.")
     return address.rstrip("/")
-
-
-def _fit_for_a_header(key: SecretStr | None, name: str) -> SecretStr | None:
-    """The key, refused here where it has characters that no header takes: a later error would show it."""
-    if key is not None and not (key.get_secret_value().isascii() and key.get_secret_value().isprintable()):
-        raise SettingsError(f"{name}: is no key: it holds characters that keys don't have.")
-    return key
 
 
 # Which models a person may choose from without typing: those that could be asked now.

@@ -98,10 +98,7 @@ def resolve(string: str, role: str, settings: Settings | None = None) -> str:
 
 
 def asked_model(string: str, role: str, settings: Settings) -> str:
-    """The model that is asked in the end: that of a critic which somebody brings, else the one named.
-
-    ``offline`` where no language model is asked.
-    """
+    """The model that is asked in the end, that of somebody's own critic too; ``offline`` where none is asked."""
     if staged := stages(string, role):
         string = staged[1]
     if string == OFFLINE or Replayed.of(string):

@@ -220,16 +220,10 @@ class Escalation(Record):
 
     def plus(self, other: Escalation) -> Escalation:
         """Return both together."""
+        counts = ("settled", "escalated", "calls", "calls_saved")
+        both = {name: getattr(self, name) + getattr(other, name) for name in counts}
         costs = [cost for cost in (self.cost_saved_usd, other.cost_saved_usd) if cost is not None]
-        return self.model_copy(
-            update={
-                "settled": self.settled + other.settled,
-                "escalated": self.escalated + other.escalated,
-                "calls": self.calls + other.calls,
-                "calls_saved": self.calls_saved + other.calls_saved,
-                "cost_saved_usd": sum(costs) if costs else None,
-            }
-        )
+        return self.model_copy(update={**both, "cost_saved_usd": sum(costs) if costs else None})
 
 
 class ClaimReport(Record):

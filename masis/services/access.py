@@ -25,11 +25,10 @@ _DOING: dict[Permission, str] = {
 }
 
 
-class Access:
+class Access(NamedTuple):
     """The rule of one workbench; ``sign_in`` says whether people have to sign in."""
 
-    def __init__(self, *, sign_in: bool) -> None:
-        self.sign_in = sign_in
+    sign_in: bool
 
     def allows(self, actor: Actor, permission: Permission) -> bool:
         """Return whether the actor may do this."""

@@ -263,7 +263,7 @@ def report(of_database: Iterable[HealthItem], database: Path, settings: Settings
             evidence_critic(),
             *integrations(settings, try_them=ask_models),
             of_auditor(settings),
-            *(models_asked if ask_models else models_configured)(settings, started),
+            *(models_asked(settings, started) if ask_models else ()),
             of_disk(database),
         )
     )
@@ -296,14 +296,6 @@ def of_backups(backups: BackupService, settings: Settings, now: datetime | None 
     made = f"the newest is of {newest:%Y-%m-%d %H:%M} UTC" if newest else "there is none"
     cure = f"`masis db backup {settings.backup_folder}` says why none is made." if late else ""
     yield HealthItem("backup", not late, f"{settings.backup_folder}: {made}", cure)
-
-
-def models_configured(settings: Settings, roles: Sequence[str]) -> Iterator[HealthItem]:
-    """Say of each model of these roles, which start, that it is not asked now."""
-    for string, filled in _by_model(settings, roles).items():
-        full = {resolve_model(string, role, settings) for role in filled}
-        asked = "on this machine" if string == OFFLINE else "not asked now"
-        yield HealthItem("models", True, f"{', '.join(sorted(full))} ({', '.join(filled)}): {asked}")
 
 
 def models_asked(settings: Settings, roles: Sequence[str] = ROLES) -> tuple[HealthItem, ...]:

@@ -9,7 +9,7 @@ from pydantic_core import ErrorDetails
 from masis.settings.fields import COMPARED, Settings, nearest
 from masis.settings.names import OTHER_VARIABLES, SPELLINGS, TABLES, TABLES_OF_TABLES, Name, written
 from masis.settings.origins import Given
-from masis.settings.ranges import choices, described, is_number, schema_of, spelled
+from masis.settings.ranges import described, is_number, schema_of, spelled
 from masis.settings.secrecy import may_be_a_key, shown
 
 SURE = 0.8
@@ -53,8 +53,7 @@ def not_a_table(table: str, place: str) -> str:
 
 def no_such_variable(variable: str, variables: Iterable[str]) -> tuple[bool, str]:
     """Return whether a variable of ours that nothing reads is an error, and the message: a warning if like none."""
-    table = next((table for table in TABLES_OF_TABLES if variable.startswith(f"MASIS_{table.upper()}_")), None)
-    if table:
+    if table := next((table for table in TABLES_OF_TABLES if variable.startswith(f"MASIS_{table.upper()}_")), None):
         example = "MASIS_PROVIDERS__VLLM__ADDRESS" if table == "providers" else f"[{table}.NAME] in masis.toml"
         return True, f"{variable}: names no key of a table. Two underscores part the names: {example}."
     if near := nearest(variable, [*variables, *OTHER_VARIABLES], SURE):
@@ -80,7 +79,11 @@ def wrong_value(error: ErrorDetails, found: Mapping[Name, Given]) -> tuple[Given
         return beside, f"{where}: has no {path[-1]!r}, which is {described(schema_of(path))}."
     given = next(given for key, given in found.items() if key[: len(path)] == path)
     if error["type"] == "extra_forbidden":
-        return given, _no_such_key(path, given.place)
+        known = list(schema_of(path[:-1])["properties"])
+        near = CALLED_ELSEWHERE.get(path[-1].casefold()) or nearest(path[-1], known)
+        hint = f" Did you mean {near!r}?" if near in known else ""
+        cure = f" {_KEYS}" if path[0] == "providers" else ""
+        return given, f"{given.place}: there is no such setting.{hint} There are: {', '.join(known)}.{cure}"
     if path[-1] == "key_env":
         cure = "The key itself does not belong here."
         return given, f"{given.place}: is no name of a variable, such as OPENAI_API_KEY. {cure}"
@@ -90,18 +93,11 @@ def wrong_value(error: ErrorDetails, found: Mapping[Name, Given]) -> tuple[Given
 def not_allowed(path: Name, given: Given) -> str:
     """Return the error for a value that is not of its kind or out of its range."""
     schema, value = schema_of(path), given.value
-    repeated = "this" if path[0] == "providers" and not choices(schema) and not is_number(schema) else shown(value)
+    words = schema.get("enum", ())
+    repeated = "this" if path[0] == "providers" and not words and not is_number(schema) else shown(value)
     message = f"{given.place}: {repeated} is not {described(schema)}."
-    if isinstance(value, str) and (near := nearest(value, choices(schema))):
+    if isinstance(value, str) and (near := nearest(value, words)):
         message += f" Did you mean {near!r}?"
     if path[0] in TABLES_OF_TABLES and len(path) < 3:
         return f"{message} Write [{path[0]}.NAME], and KEY = VALUE below."
     return message if len(path) > 1 else f"{message} The default is {spelled(Settings.model_fields[path[0]].default)}."
-
-
-def _no_such_key(path: Name, place: str) -> str:
-    known = list(schema_of(path[:-1])["properties"])
-    near = CALLED_ELSEWHERE.get(path[-1].casefold()) or nearest(path[-1], known)
-    hint = f" Did you mean {near!r}?" if near in known else ""
-    cure = f" {_KEYS}" if path[0] == "providers" else ""
-    return f"{place}: there is no such setting.{hint} There are: {', '.join(known)}.{cure}"

@@ -141,24 +141,8 @@ LOG = Group(
     "What the log and telemetry contain. Nothing is sent unless telemetry is switched on.",
     prefix="log_",
 )
-GROUPS = (
-    JUDGES,
-    CALLS,
-    LOCAL,
-    CITATIONS,
-    CLAIMS,
-    DRAFTS,
-    SCORES,
-    LIMITS,
-    LOOP,
-    SCREENING,
-    REVIEW,
-    RETENTION,
-    BACKUP,
-    INGEST,
-    WEBHOOK,
-    LOG,
-)
+GROUPS = tuple(each for each in list(vars().values()) if isinstance(each, Group))
+"""All of them, in the order in which they are declared."""
 
 
 class InvalidSettings(SettingsError, ValueError):

@@ -37,11 +37,6 @@ def _plain(schema: Schema) -> Schema:
     return _plain({**schema, **options[0], "anyOf": ()}) if len(options) == 1 else schema
 
 
-def choices(schema: Schema) -> tuple[str, ...]:
-    """Return the words that a value may be; empty where it is no choice between words."""
-    return tuple(schema.get("enum", ()))
-
-
 def is_number(schema: Schema) -> bool:
     """Return whether the value is a number, so that true and false are not."""
     return schema.get("type") in ("integer", "number")
@@ -49,7 +44,7 @@ def is_number(schema: Schema) -> bool:
 
 def described(schema: Schema) -> str:
     """Return what a value may be: ``a whole number from 1 to 5``."""
-    if words := choices(schema):
+    if words := schema.get("enum"):
         return f"one of {', '.join(words)}"
     kinds = {"integer": "a whole number", "number": "a number", "string": "text", "boolean": "true or false"}
     return kinds.get(schema.get("type", ""), "a table") + _bounds(schema)

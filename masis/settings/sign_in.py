@@ -256,9 +256,8 @@ def _stamp(file: Path) -> tuple[int, int] | None:
 
 
 def _read(file: Path) -> SignInFile:
-    table = toml(read_file(file, "--sign-in"), file)
     try:
-        content = SignInFile.model_validate(table)
+        content = SignInFile.model_validate(toml(read_file(file, "--sign-in"), file))
     except ValidationError as error:
         lines = [f"{'.'.join(map(str, each['loc'])) or 'the file'}: {each['msg']}" for each in error.errors()]
         raise SettingsError(f"{file}: " + "; ".join(lines)) from None

@@ -109,7 +109,9 @@ class Variables(Source):
 
     def __init__(self, environment: Mapping[str, str], file: Source) -> None:
         super().__init__("environment")
-        tables = {(path[0], _as_variable(path[1])): path[1] for path in file.given if len(path) > 1}
+        tables = {
+            (path[0], re.sub(r"[^A-Z0-9]", "_", path[1].upper())): path[1] for path in file.given if len(path) > 1
+        }
         for variable, text in environment.items():
             if not variable.startswith("MASIS_") or variable in OTHER_VARIABLES:
                 continue
@@ -164,10 +166,6 @@ def _inside(variable: str, tables: Mapping[tuple[str, str], str]) -> Name | None
         return None
     name = tables.get((table.lower(), parts[0]), parts[0].lower())
     return (table.lower(), name, *(part.lower() for part in parts[1:]))
-
-
-def _as_variable(name: str) -> str:
-    return re.sub(r"[^A-Z0-9]", "_", name.upper())
 
 
 def _dotted(key: str) -> Name:

@@ -105,36 +105,27 @@ def unpack(packed: bytes) -> str:
     return zlib.decompress(packed).decode()
 
 
-DAMAGE = (zlib.error, ValueError, TypeError)
-"""What reading a damaged record raises: pydantic's errors are ValueErrors."""
-
-
 @contextlib.contextmanager
-def readable(connection: sqlite3.Connection, kind: JobKind, seq: int) -> Iterator[None]:
+def readable(connection: sqlite3.Connection, kind: JobKind, seq: int, cure: str | None = None) -> Iterator[None]:
     """Raise RecordDamaged, naming the run and its case or the screening, where what is stored of it can't be read."""
     try:
         yield
-    except DAMAGE as error:
-        raise damaged(connection, kind, seq, error) from error
-
-
-def damaged(
-    connection: sqlite3.Connection, kind: JobKind, seq: int, error: Exception, cure: str | None = None
-) -> RecordDamaged:
-    """Return the error that names a job that can't be read, with what to do."""
-    named = "SELECT jobs.id, cases.id FROM jobs LEFT JOIN cases ON cases.seq = case_seq WHERE jobs.seq = ?"
-    job, case = connection.execute(named, [seq]).fetchone() or (f"number {seq}", None)
-    what = f"{kind} {job!r}" + (f" of case {case or 'unknown'!r}" if kind == "run" else "")
-    why = type(error).__name__
-    if isinstance(error, zlib.error):
-        why = "it can't be decompressed"
-    elif isinstance(error, ValidationError):
-        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        why = ": ".join(part for part in (path_of(first["loc"]), first["msg"]) if part)
-    elif type(error) is ValueError:
-        why = str(error)
-    cure = cure or f"{_AGAIN[kind]}, or restore a backup (`masis db restore`)."
-    return RecordDamaged(f"{what} can't be read: what is stored of it is damaged or was altered ({why}). {cure}")
+    except (zlib.error, ValueError, TypeError) as error:  # pydantic's errors are ValueErrors
+        named = "SELECT jobs.id, cases.id FROM jobs LEFT JOIN cases ON cases.seq = case_seq WHERE jobs.seq = ?"
+        job, case = connection.execute(named, [seq]).fetchone() or (f"number {seq}", None)
+        what = f"{kind} {job!r}" + (f" of case {case or 'unknown'!r}" if kind == "run" else "")
+        why = type(error).__name__
+        if isinstance(error, zlib.error):
+            why = "it can't be decompressed"
+        elif isinstance(error, ValidationError):
+            first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+            why = ": ".join(part for part in (path_of(first["loc"]), first["msg"]) if part)
+        elif type(error) is ValueError:
+            why = str(error)
+        cure = cure or f"{_AGAIN[kind]}, or restore a backup (`masis db restore`)."
+        raise RecordDamaged(
+            f"{what} can't be read: what is stored of it is damaged or was altered ({why}). {cure}"
+        ) from error
 
 
 _UNFINISHED = "SELECT * FROM jobs WHERE kind = ? AND state != 'finished' AND state = ?"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from masis.audit import claims, critique
-from masis.audit.assertions import citations_by_sentence, sentence_claim
+from masis.audit.assertions import citations_by_sentence, claim_within
 from masis.audit.citations import audit_citations
 from masis.audit.context import AuditContext
 from masis.audit.critique import CritiqueJudgement
@@ -128,7 +128,7 @@ def claimed(answer: str, verdict: str = "supported", **changes: Any) -> Iteratio
     audit = audit_citations(answer, EVIDENCE)
     inside = citations_by_sentence(audit)
     checks = tuple(
-        check(verdict, claim=sentence_claim(number, sentence, inside[number]))
+        check(verdict, claim=claim_within(number, sentence.text, sentence.start, inside[number]))
         for number, sentence in enumerate(audit.sentences)
     )
     return iteration(answer=answer, claims=checks, citation_audit=audit, **changes)

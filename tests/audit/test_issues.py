@@ -8,7 +8,7 @@ import pytest
 
 from masis.api.audits import audit_citations
 from masis.audit import claims, issues
-from masis.audit.assertions import asserts, citations_by_sentence, claim_within, sentence_claim
+from masis.audit.assertions import asserts, citations_by_sentence, claim_within
 from masis.audit.claims import Strictness, one_check_each
 from masis.audit.critique import Objection
 from masis.schema.audit import Claim, ClaimCheck, Contradiction, IssueType, MissingPoint, ReferenceCheck
@@ -181,7 +181,7 @@ def test_a_question_asserts_nothing() -> None:
 
 def test_a_sentence_as_a_claim_knows_its_markers_and_what_they_cite() -> None:
     audit = audit_citations(TWO_CITED, EVIDENCE)
-    claim = sentence_claim(1, audit.sentences[1], citations_by_sentence(audit)[1])
+    claim = claim_within(1, audit.sentences[1].text, audit.sentences[1].start, citations_by_sentence(audit)[1])
     assert TWO_CITED[claim.start : claim.end] == claim.text
     assert [claim.text[start:end] for start, end in claim.markers] == ["[chunk_1]", "[chunk_2]"]
     assert claim.cited == ("chunk_1", "chunk_2")

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from masis.audit.quotes import located, located_parts
-from masis.audit.sentences import split_sentences, split_units
+from masis.audit.sentences import split_sentences
 
 
 def pieces(text: str) -> list[str]:
@@ -133,7 +133,7 @@ def test_headings_list_items_rows_and_code_are_sentences_of_their_own() -> None:
 
 
 def test_each_sentence_knows_its_block() -> None:
-    kinds = [(unit.kind, unit.opens) for unit in split_units("# Head\n- One. Two.\n\n| a |\n\nText.")]
+    kinds = [(unit.kind, unit.opens) for unit in split_sentences("# Head\n- One. Two.\n\n| a |\n\nText.")]
     assert kinds == [("heading", True), ("item", True), ("item", False), ("row", True), ("prose", True)]
 
 
@@ -148,7 +148,7 @@ ODD_TEXT = st.text(
 def test_every_character_that_is_not_blank_belongs_to_exactly_one_sentence(text: str) -> None:
     spans = split_sentences(text)
     last = 0
-    for start, end in spans:
+    for start, end, _, _ in spans:
         assert last <= start < end
         assert not text[last:start].strip()
         assert text[start:end] == text[start:end].strip()

@@ -83,7 +83,7 @@ def test_expertqa_and_hagrid_are_read_without_edits(masis: Masis, tmp_path: Path
     )
     assert f"{len(rows) - without} cases imported." in result.stderr
     assert f"{without} errors, named above" in result.stderr
-    assert result.stderr.count("evidence: is missing or empty") == 5
+    assert result.stderr.count("evidence: is empty: 'references' holds nothing") == 5
 
 
 def peak_mib(*arguments: str | Path) -> float:

@@ -10,7 +10,7 @@ import masis
 from masis.api.audits import audit_citations
 from masis.api.roles import build_roles
 from masis.audit import critique, loop, run_control
-from masis.audit.assertions import citations_by_sentence, sentence_claim
+from masis.audit.assertions import citations_by_sentence, claim_within
 from masis.audit.context import AuditContext
 from masis.observers.observation import run_to_completion
 from masis.offline.matching.evidence_index import Assessment, EvidenceIndex
@@ -247,7 +247,7 @@ def by_verdicts(answer: str, *verdicts: str, issues: tuple[Issue, ...] = (), **c
     checks = tuple(
         ClaimCheck.model_validate(
             {
-                "claim": sentence_claim(number, sentence, inside[number]),
+                "claim": claim_within(number, sentence.text, sentence.start, inside[number]),
                 "verdict": verdict,
                 "support": 0.1,
                 "confidence": 0.9,

@@ -15,7 +15,7 @@ from masis.audit.citations.exemptions import source_list_opens, why_exempt
 from masis.audit.citations.given import covered_units, quote_check, resolved
 from masis.audit.citations.grammar import CITATION_NEEDED, Reference, find_markers
 from masis.audit.citations.resolution import index_of
-from masis.audit.sentences import Unit, split_units
+from masis.audit.sentences import Unit, split_sentences
 from masis.schema.audit import Citation, CitationAudit, QuoteCheck, Sentence, SentenceStatus
 from masis.schema.base import Record
 from masis.schema.case import Evidence, GivenCitation
@@ -172,7 +172,7 @@ def _standard_audit(
     answer: str, evidence: Sequence[Evidence], given: Sequence[GivenCitation]
 ) -> tuple[list[Citation], list[Sentence], list[QuoteCheck]]:
     index = index_of(tuple([chunk.id for chunk in evidence]), tuple([chunk.source for chunk in evidence]))
-    units = split_units(answer)
+    units = split_sentences(answer)
     starts = [unit.start for unit in units]
     code = [(unit.start, unit.end) for unit in units if unit.kind == "code"]
     citations: list[Citation] = []

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from masis.audit.citations.resolution import NOTHING, EvidenceIndex, Resolution
 from masis.audit.quotes import Located, located, located_parts
-from masis.audit.sentences import Unit, split_units
+from masis.audit.sentences import Unit, split_sentences
 from masis.schema.audit import QuoteCheck
 from masis.schema.case import Evidence, GivenCitation
 
@@ -26,7 +26,7 @@ def placed(given: Sequence[GivenCitation], original: str, answer: str) -> tuple[
     """
     if answer == original or not given:
         return tuple(given)
-    units, later = split_units(original), split_units(answer)
+    units, later = split_sentences(original), split_sentences(answer)
     starts, ends = {unit.start for unit in later}, {unit.end for unit in later}
     kept = []
     for citation in given:
@@ -35,18 +35,11 @@ def placed(given: Sequence[GivenCitation], original: str, answer: str) -> tuple[
             continue
         first = units[covered[0]].start
         sentences = original[first : units[covered[-1]].end]
-        places = [at for at in _places(sentences, answer) if at in starts and at + len(sentences) in ends]
+        places = [at for at in starts if at + len(sentences) in ends and answer.startswith(sentences, at)]
         if len(places) == 1:
             moved = places[0] - first
             kept.append(citation.model_copy(update={"start": citation.start + moved, "end": citation.end + moved}))
     return tuple(kept)
-
-
-def _places(words: str, text: str) -> Iterator[int]:
-    at = text.find(words)
-    while at >= 0:
-        yield at
-        at = text.find(words, at + 1)
 
 
 def resolved(citation: GivenCitation, index: EvidenceIndex) -> Resolution:

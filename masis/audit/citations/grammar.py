@@ -292,10 +292,10 @@ def masked(answer: str, code: Sequence[tuple[int, int]]) -> Mask:
     """The stretches of the answer that hold no markers, ``code`` among them."""
     spans = list(code)
     if "`" in answer:
-        spans += _outside(spans, ((match.start(), match.end()) for match in _CODE_SPAN.finditer(answer)))
+        spans += _outside(spans, (match.span() for match in _CODE_SPAN.finditer(answer)))
     if "$" in answer or "\\(" in answer or "\\[" in answer:
-        maths = (match for match in _MATHS.finditer(answer) if not _ESCAPED_MARKER.fullmatch(match.group()))
-        spans += _outside(spans, ((match.start(), match.end()) for match in maths))
+        maths = (match.span() for match in _MATHS.finditer(answer) if not _ESCAPED_MARKER.fullmatch(match.group()))
+        spans += _outside(spans, maths)
     return Mask(spans)
 
 
@@ -368,18 +368,12 @@ def _is_year(references: Sequence[Reference], index: EvidenceIndex) -> bool:
 
 def _is_index(answer: str, start: int, end: int, references: Sequence[Reference]) -> bool:
     """``x[3]``, ``rows[0].name``: an index, in text that does not mark its code."""
-    if len(references) > 2:
-        return False
     name = _NAME_BEFORE.search(answer[max(0, start - 40) : start])
-    if name is None:
+    if name is None or len(references) > 2:
         return False
     word = name.group()
-    return (
-        (len(word) == 1 and word.islower())
-        or "_" in word
-        or word.casefold() in _ARRAY_NAMES
-        or _CODE_AFTER.match(answer, end) is not None
-    )
+    named = (len(word) == 1 and word.islower()) or "_" in word or word.casefold() in _ARRAY_NAMES
+    return named or _CODE_AFTER.match(answer, end) is not None
 
 
 class Marker(NamedTuple):
@@ -438,8 +432,11 @@ def find_markers(answer: str, index: EvidenceIndex, code: Sequence[tuple[int, in
         found += _round(answer, index)
     if "://" in answer and index.has_addresses:
         found += _bare_addresses(answer, index)
-    seen = sorted((each for each in found if not mask.covers(each.start)), key=lambda each: (each.start, -each.end))
-    return [_with_broken_ranges(marker, answer) for marker in _without_overlaps(seen)]
+    markers: list[Marker] = []
+    for marker in sorted(found, key=lambda marker: (marker.start, -marker.end)):
+        if not mask.covers(marker.start) and (not markers or marker.start >= markers[-1].end):
+            markers.append(_with_broken_ranges(marker, answer))
+    return markers
 
 
 def _with_broken_ranges(marker: Marker, answer: str) -> Marker:
@@ -613,14 +610,6 @@ def _trimmed_address(address: str) -> str:
     while address.endswith(")") and address.count("(") < address.count(")"):
         address = address[:-1].rstrip(".,;:!?*_")
     return address
-
-
-def _without_overlaps(markers: Iterable[Marker]) -> Iterator[Marker]:
-    last = -1
-    for marker in markers:
-        if marker.start >= last:
-            yield marker
-            last = marker.end
 
 
 def _opens_line(answer: str, start: int) -> bool:

@@ -56,16 +56,6 @@ class EvidencePaths(Record):
     source: Paths = ()
 
 
-class ClaimLabelPaths(Record):
-    """Where labels of stretches of the answer lie, and what their words mean."""
-
-    items: Paths
-    text: Paths = ("text",)
-    verdict: Paths = ()
-    words: dict[str, ClaimVerdict] = Field(default_factory=dict)
-    note: Paths = ()
-
-
 class Join(Record):
     """A second file beside the first; its row with the same ``key`` stands under ``name`` in the first one's."""
 
@@ -86,7 +76,8 @@ class Profile(Record):
 
     ``whole`` leads to a whole case in the workbench's own format, which is taken as it is. ``evidence_ids`` and
     ``evidence_sources`` are the ids and sources of an evidence that is plain texts, in the same order. ``citations``
-    are objects with ``start`` and ``end`` in the answer, ``evidence_id`` and perhaps a ``quote``. ``drafted`` says that
+    are objects with ``start`` and ``end`` in the answer, ``evidence_id`` and perhaps a ``quote``; ``labels`` are
+    objects with ``text``, ``verdict``, whose ``words`` have a meaning, and perhaps a ``note``. ``drafted`` says that
     answers are absent on purpose: an audit drafts them.
     """
 
@@ -108,7 +99,8 @@ class Profile(Record):
     whole: Paths = ()
     chunk: EvidencePaths = EvidencePaths()
     citations: Paths = ()
-    labels: ClaimLabelPaths | None = None
+    labels: Paths = ()
+    words: dict[str, ClaimVerdict] = Field(default_factory=dict)
     external: dict[str, Paths] = Field(default_factory=dict)
     reply: Paths = ()
     converter: Converter | None = None

@@ -264,29 +264,17 @@ class _Reading:
         return chunk | ({"metadata": kept} if kept else {})
 
     def _labels(self) -> dict[str, Any]:
-        paths = self._profile.labels
-        items = self._follow(self._row, paths.items, "labels") if paths else None
-        if paths is None or not isinstance(items, list):
-            return {}
-        claims = []
-        for number, item in enumerate(items):
-            field = f"labels[{number}]"
-            text = self._follow(item, paths.text, f"{field}.text")
-            written = self._follow(item, paths.verdict, f"{field}.verdict")
-            note = self._follow(item, paths.note, f"{field}.note")
-            if not isinstance(text, str):
-                self._wrong("has no text", field)
+        claims, items = [], self._at("labels")
+        for number, item in enumerate(items if isinstance(items, list) else ()):
+            held = {key: value for key, value in item.items() if value is not None} if isinstance(item, dict) else {}
+            if not isinstance(held.get("text"), str):
+                self._wrong("has no text", f"labels[{number}]")
                 continue
-            claim: dict[str, Any] = {"text": text}
-            if str(written) in paths.words:
-                claim["verdict"] = paths.words[str(written)]
-            elif written is not None:
-                claim["as_labelled"] = written
-            if note is not None:
-                claim["note"] = str(note)
-            if isinstance(item, dict):
-                claim |= {key: value for key, value in item.items() if key in ("start", "end", "label_type")}
-            claims.append(claim)
+            claim = {key: held[key] for key in ("text", "start", "end", "label_type") if key in held}
+            if "verdict" in held:
+                meaning = self._profile.words.get(str(held["verdict"]))
+                claim |= {"as_labelled": held["verdict"]} if meaning is None else {"verdict": meaning}
+            claims.append(claim | ({"note": str(held["note"])} if "note" in held else {}))
         return {"claims": claims} if claims else {}
 
 

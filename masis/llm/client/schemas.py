@@ -30,9 +30,10 @@ class ReplySchema(NamedTuple):
 def of(shape: type[BaseModel]) -> ReplySchema:
     """The strict schema of a reply model; made once for each. TypeError for what strict mode can't say."""
     schema = strict(shape.model_json_schema(), shape.__name__)
-    return ReplySchema(
-        _wire_name(shape.__name__), schema, json.dumps(schema, ensure_ascii=False, separators=(",", ":"))
-    )
+    text = json.dumps(schema, ensure_ascii=False, separators=(",", ":"))
+    # CritiqueReply -> critique_reply: letters, digits, underscores, at most 64
+    snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", shape.__name__).lower()
+    return ReplySchema(re.sub(r"[^a-z0-9_]", "_", snake)[:64], schema, text)
 
 
 def strict(schema: dict[str, Any], where: str = "reply") -> dict[str, Any]:
@@ -84,16 +85,6 @@ def _strict(schema: dict[str, Any], where: str) -> dict[str, Any]:
     if not made.keys() & {"type", "enum", "anyOf"}:
         raise TypeError(f"{where}: a value of any kind can't be asked for in strict mode; give it a schema")
     if left:
-        made["description"] = " ".join(filter(None, (made.get("description"), _spoken(left))))
+        spoken = ", ".join(f"{key}: {value}" for key, value in left.items())
+        made["description"] = " ".join(filter(None, (made.get("description"), f"({spoken})")))
     return made
-
-
-def _spoken(keywords: dict[str, Any]) -> str:
-    """The bounds as words: ``(minimum: 0, maximum: 1)``."""
-    return "(" + ", ".join(f"{key}: {value}" for key, value in keywords.items()) + ")"
-
-
-def _wire_name(name: str) -> str:
-    """``CritiqueReply`` -> ``critique_reply``: letters, digits, underscores, at most 64."""
-    snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
-    return re.sub(r"[^a-z0-9_]", "_", snake)[:64]

@@ -110,7 +110,6 @@ class ServerCapabilities:
         return f"replies are asked for by {MODES_IN_WORDS[to]} instead of {MODES_IN_WORDS[mode]}"
 
 
-_lock = threading.Lock()
 _known: dict[tuple[str, str, ReplyMode | None], ServerCapabilities] = {}
 
 
@@ -118,5 +117,4 @@ def capabilities_of(
     address: str, model: str, modes: tuple[ReplyMode, ...], fixed: ReplyMode | None = None
 ) -> ServerCapabilities:
     """What is known of a model at an address, the same for all that ask it."""
-    with _lock:
-        return _known.setdefault((address, model, fixed), ServerCapabilities(modes, fixed))
+    return _known.setdefault((address, model, fixed), ServerCapabilities(modes, fixed))  # one step, in CPython

@@ -85,12 +85,11 @@ def _text(blocks: list[Any]) -> str:
     """What was said, or what the tool was called with; a model's thinking is left out."""
     parts = []
     for block in blocks:
-        if not isinstance(block, dict):
-            continue
-        if block.get("type") == "text" and isinstance(block.get("text"), str):
-            parts.append(block["text"])
-        elif block.get("type") == "tool_use":
-            parts.append(json.dumps(block.get("input"), ensure_ascii=False))
+        match block:
+            case {"type": "text", "text": str(text)}:
+                parts.append(text)
+            case {"type": "tool_use"}:
+                parts.append(json.dumps(block.get("input"), ensure_ascii=False))
     return "\n".join(parts)
 
 

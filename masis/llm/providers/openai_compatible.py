@@ -79,9 +79,11 @@ class OpenAICompatible(SdkProvider):
         if isinstance(body, dict) and "choices" not in body and body.get("error"):
             code = body["error"].get("code") if isinstance(body["error"], dict) else None
             raise self._refused(code if isinstance(code, int) and 400 <= code < 600 else 500, {}, body, call)
-        choice = _first(body.get("choices")) if isinstance(body, dict) else None
-        if choice is None:
-            return None
+        match body:
+            case {"choices": [dict(choice), *_]}:
+                pass
+            case _:
+                return None
         message, usage = choice.get("message"), body.get("usage")
         message = message if isinstance(message, dict) else {}
         tokens = Tokens(
@@ -97,17 +99,11 @@ class OpenAICompatible(SdkProvider):
         return Said(_text(message.get("content")), body.get("model"), tokens, end)
 
 
-def _first(choices: Any) -> dict[str, Any] | None:
-    return choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else None
-
-
 def _text(content: Any) -> str:
     """The text of a message, which some servers send in parts."""
-    if isinstance(content, list):
-        content = "".join(
-            part["text"] for part in content if isinstance(part, dict) and isinstance(part.get("text"), str)
-        )
-    return content if isinstance(content, str) else ""
+    parts = content if isinstance(content, list) else [{"text": content}]
+    texts = (part.get("text") for part in parts if isinstance(part, dict))
+    return "".join(text for text in texts if isinstance(text, str))
 
 
 PROVIDER = OpenAICompatible

@@ -6,7 +6,7 @@ reading is its own, and the penalties are laid on afterwards (MASIS-CRITIC-P1, M
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from masis.audit.context import AuditContext
@@ -72,6 +72,8 @@ def judgement(reply: CritiqueReply, context: AuditContext) -> CritiqueJudgement:
     """The reply as a judgement: numbers as given, quotes as the answer has them, chunks by their ids."""
     chunks = Chunks(context.evidence)
     markers = [(citation.marker_start, citation.marker_end) for citation in context.citation_audit.citations]
+    named = dict.fromkeys(name for raised in reply.issues for name in raised.evidence_ids)
+    unknown = [name for name in named if chunks.id_of(name) is None]
     return CritiqueJudgement(
         confidence=reply.confidence,
         hallucination_detected=reply.hallucination_detected,
@@ -83,7 +85,7 @@ def judgement(reply: CritiqueReply, context: AuditContext) -> CritiqueJudgement:
         unsupported_claims=_of(reply, UNSUPPORTED, lambda issue: issue.location or issue.description),
         logical_gaps=_of(reply, GAPS, lambda issue: issue.description),
         conflicting_evidence=tuple(reply.conflicting_evidence),
-        notes=tuple(_unknown(reply, chunks)),
+        notes=(f"The critic names evidence that this case does not have: {', '.join(unknown)}",) if unknown else (),
     )
 
 
@@ -106,10 +108,3 @@ def _objection(raised: RaisedIssue, text: str, markers: list[tuple[int, int]], c
         quote=quote,
         evidence_ids=chunks.ids_of(raised.evidence_ids),
     )
-
-
-def _unknown(reply: CritiqueReply, chunks: Chunks) -> Iterator[str]:
-    """What the critic rests on that is not there."""
-    named = dict.fromkeys(name for raised in reply.issues for name in raised.evidence_ids)
-    if unknown := [name for name in named if chunks.id_of(name) is None]:
-        yield f"The critic names evidence that this case does not have: {', '.join(unknown)}"

@@ -22,7 +22,7 @@ from functools import partial
 from itertools import groupby
 from typing import Any, NamedTuple, TypeVar
 
-from masis.audit.assertions import asserts, citations_by_sentence, claim_within, sentence_claim
+from masis.audit.assertions import asserts, citations_by_sentence, claim_within
 from masis.audit.claims import Checked
 from masis.audit.concurrency import run_concurrently
 from masis.audit.quotes import Located, located
@@ -246,7 +246,7 @@ def _unlisted(claims: Iterable[Claim], audit: CitationAudit) -> list[Claim]:
     spans = [(claim.start or 0, claim.end or 0) for claim in claims]
     inside = citations_by_sentence(audit)
     return [
-        sentence_claim(number, sentence, inside[number])
+        claim_within(number, sentence.text, sentence.start, inside[number])
         for number, sentence in enumerate(audit.sentences)
         if asserts(sentence) and not any(sentence.start < end and sentence.end > start for start, end in spans)
     ]

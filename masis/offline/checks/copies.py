@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from masis.audit.sentences import Unit, split_units
+from masis.audit.sentences import Unit, split_sentences
 from masis.offline.text.number_words import NUMBER_WORDS
 
 LEAST_WORDS = 4
@@ -157,7 +157,7 @@ class CopyIndex:
     def __init__(self, texts: Sequence[str]) -> None:
         """Index the texts of all chunks, in the order of the case; work grows with their length."""
         self._texts = texts
-        self._units: list[list[Unit]] = [split_units(text) for text in texts]
+        self._units: list[list[Unit]] = [split_sentences(text) for text in texts]
         self._full: dict[tuple[str, ...], list[_Sentence]] = {}
         self._variants: dict[tuple[str, ...], list[_Sentence]] = {}
         for document, units in enumerate(self._units):
@@ -178,10 +178,7 @@ class CopyIndex:
     def find(self, claim: str, allowed: Collection[int] | None = None) -> Copied | None:
         """Return where the evidence says the claim in its words and order; None where it does not.
 
-        Args:
-            claim: One sentence, without citation markers.
-            allowed: The positions of the chunks that count; all of them where None.
-
+        The claim is one sentence, without citation markers; ``allowed`` are the positions of the chunks that count.
         """
         forms = list(dict.fromkeys([words_of(claim), words_of(_CONNECTIVE.sub("", claim, count=1))]))
         objection, objected = "", []
@@ -197,12 +194,9 @@ class CopyIndex:
         return Copied(tuple(objected), objection) if objected else None
 
     def changes(self, claim: str, near: Iterable[tuple[int, int]]) -> Iterator[Change]:
-        """Yield how these sentences differ from a claim, where all else is the same: near-copies.
+        """Yield how sentences differ from a claim, itself one sentence, where all else is the same: near-copies.
 
-        Args:
-            claim: One sentence.
-            near: Sentences to compare it with, as the position of the chunk and an offset into its text.
-
+        ``near`` names them by the position of the chunk and an offset into its text.
         """
         mine = words_of(claim)
         if not LEAST_WORDS <= len(mine) <= LONGEST_COMPARED:
@@ -253,10 +247,7 @@ class CopyIndex:
 
 
 def one_change(mine: Sequence[str], theirs: Sequence[str]) -> Change | None:
-    """Return the one stretch in which two sentences differ; None where there is none, or more.
-
-    Linear: what is the same at both ends is cut off.
-    """
+    """Return the one stretch in which two sentences differ; None where there is none, or more. Linear."""
     start, least = 0, min(len(mine), len(theirs))
     while start < least and mine[start] == theirs[start]:
         start += 1

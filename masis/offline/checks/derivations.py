@@ -80,14 +80,9 @@ def near_values(passages: Sequence[Passage], others: Sequence[Fact] = ()) -> Nea
 
 
 def follows(text: str, fact: Fact, near: Near, *, arithmetic: bool = True) -> bool:
-    """Return whether a figure of a claim follows from the values near.
+    """Return whether a figure of a claim follows from the values of the passages that it is compared with.
 
-    Args:
-        text: The claim.
-        fact: A number or date of it.
-        near: The values of the passages that it is compared with.
-        arithmetic: Whether sums, shares and the like count, or rounding and units alone.
-
+    Without ``arithmetic`` only rounding and units count, no sums, shares and the like.
     """
     if fact.kind == "date":
         return arithmetic and _date_follows(fact, near)

@@ -12,7 +12,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property
-from typing import NamedTuple
+from operator import attrgetter
 
 from masis.offline.checks.copies import words_of
 from masis.offline.checks.derivations import MOST_VALUES, follows, near_values
@@ -71,56 +71,49 @@ _CAPITALISED = 0.7
 """Share of longer words with a capital from which the quoted words are a title."""
 
 
-class _Occurrences(NamedTuple):
-    """A value with the indices of the passages that have it."""
-
-    fact: Fact
-    where: list[int]
-
-
 class FactTable:
     """The passages that state the same fact; lookups are cached."""
 
     def __init__(self, found: Sequence[Passage]) -> None:
         """`found` are the passages in order; the table refers to them by index."""
         self._passages = found
-        self._same: dict[tuple[object, ...], list[int]] = {}
+        self._same: dict[Fact, list[int]] = {}
 
     def holders(self, fact: Fact, allowed: frozenset[int] | None) -> list[int]:
         """Return the passages (of the allowed documents) that have an agreeing number or date."""
-        key = _key(fact)
-        same = self._same.get(key)
-        if same is None:
-            near = self._near(fact) if fact.kind == "number" else self._values["date"]
-            same = self._same[key] = sorted({i for other in near if _same(fact, other.fact) for i in other.where})
-        return same if allowed is None else [i for i in same if self._passages[i].document in allowed]
+        fact = _anywhere(fact)
+        if fact not in self._same:
+            near = self._near(fact) if fact.kind == "number" else self._where
+            self._same[fact] = sorted({i for other in near if _same(fact, other) for i in self._where[other]})
+        return [i for i in self._same[fact] if allowed is None or self._passages[i].document in allowed]
 
     @cached_property
-    def _values(self) -> dict[str, list[_Occurrences]]:
-        by_key: dict[tuple[object, ...], _Occurrences] = {}
+    def _where(self) -> dict[Fact, list[int]]:
+        found: dict[Fact, list[int]] = {}
         for i, passage in enumerate(self._passages):
             for fact in passage.facts:
-                by_key.setdefault(_key(fact), _Occurrences(fact, [])).where.append(i)
-        found = {kind: [entry for entry in by_key.values() if entry.fact.kind == kind] for kind in ("number", "date")}
-        found["number"].sort(key=lambda entry: entry.fact.value)
+                found.setdefault(_anywhere(fact), []).append(i)
         return found
 
-    def _near(self, fact: Fact) -> Sequence[_Occurrences]:
+    @cached_property
+    def _numbers(self) -> list[Fact]:
+        return sorted((fact for fact in self._where if fact.kind == "number"), key=attrgetter("value"))
+
+    def _near(self, fact: Fact) -> Sequence[Fact]:
         """Return the numbers close enough to agree: of many thousands, few need to be compared."""
-        ordered, value = self._values["number"], fact.value
-        first = bisect_left(ordered, value - reach(value), key=lambda entry: entry.fact.value)
-        last = bisect_right(ordered, value + reach(value), key=lambda entry: entry.fact.value)
-        return ordered[first:last]
+        first = bisect_left(self._numbers, fact.value - reach(fact.value), key=attrgetter("value"))
+        last = bisect_right(self._numbers, fact.value + reach(fact.value), key=attrgetter("value"))
+        return self._numbers[first:last]
+
+
+def _anywhere(fact: Fact) -> Fact:
+    """Return a fact as what decides whether it agrees with another: without its place and what it counts."""
+    return fact._replace(start=0, end=0, head="")
 
 
 def _same(fact: Fact, other: Fact) -> bool:
     """Return whether two facts agree; "forty cabins" does not hold "41.2%"."""
     return agree(fact, other) and not (fact.dimension and not other.dimension and fact.value != other.value)
-
-
-def _key(fact: Fact) -> tuple[object, ...]:
-    """Return what decides whether two facts agree."""
-    return (fact.kind, fact.text, fact.value, fact.day, fact.dimension, fact.digits)
 
 
 def accused_figures(

@@ -233,10 +233,7 @@ class EvidenceIndex:
     def _copied(
         self, claim: str, parts: Sequence[Part], allowed: frozenset[int] | None, question: str, before: str
     ) -> tuple[tuple[Copied, ...], tuple[str, ...]]:
-        """Return where the evidence says every sentence of the claim, and codes of what speaks against confirming it.
-
-        Nothing where it does not say them all.
-        """
+        """Return where the evidence says every sentence of the claim, if so, and what speaks against confirming it."""
         found: list[Copied] = []
         objections: list[str] = []
         near = self._nearest(parts)

@@ -91,30 +91,20 @@ def query_terms(query: str) -> dict[str, float]:
     }
 
 
-class Aspect(NamedTuple):
-    """One plain word of the question, with the keys under which related words meet it."""
+def aspects(query: str) -> tuple[frozenset[str], ...]:
+    """Return the plain content words of the question, each as the keys under which related words meet it.
 
-    word: str
-    keys: frozenset[str]
-
-    def met_by(self, stems: frozenset[str]) -> bool:
-        """Return whether the stems include the word or a related one."""
-        return not self.keys.isdisjoint(stems)
-
-
-def aspects(query: str) -> tuple[Aspect, ...]:
-    """Return the plain content words of the question: neither names nor numbers nor question words."""
+    Names, numbers and question words are none.
+    """
     return tuple(
-        Aspect(token.text, frozenset([token.stem, *loose_keys(token.stem)]))
+        frozenset([token.stem, *loose_keys(token.stem)])
         for token in tokens(query)
         if token.weight == 1.0 and token.text.lower() not in _ASKING
     )
 
 
 def share_met(wanted: dict[str, float], found: frozenset[str]) -> float:
-    """Return the share (by weight) of the wanted stems that are found, loosely where need be. 1 where nothing is
-    wanted.
-    """
+    """Return the share (by weight) of the wanted stems that are found, if loosely; 1 where nothing is wanted."""
     total = sum(wanted.values())
     if not total:
         return 1.0

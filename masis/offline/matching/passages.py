@@ -50,9 +50,7 @@ class Passage(ParsedSentence):
     """One sentence of one piece of evidence; `start` and `end` are offsets into that evidence's text."""
 
     def __init__(self, document: int, evidence_id: str, text: str, start: int, words: list[Token]) -> None:
-        """`words` have offsets into `text`, the passage's own; `document` is the position of the evidence in
-        the case.
-        """
+        """`words` have offsets into `text`; `document` is the position of the evidence in the case."""
         super().__init__(text, words)
         self.document, self.evidence_id = document, evidence_id
         self.start, self.end = start, start + len(text)

@@ -244,9 +244,7 @@ _KINDRED = ({"duration", "months"}, {"celsius", "fahrenheit"})
 
 
 def comparable(claim: Fact, other: Fact) -> bool:
-    """Return whether the two could contradict each other: same kind and dimension; bare numbers must count the same
-    noun.
-    """
+    """Return whether the two could contradict each other: of one dimension or, if bare numbers, of the same noun."""
     if claim.kind != other.kind:
         return False
     if claim.dimension != other.dimension:
@@ -262,9 +260,7 @@ def comparable(claim: Fact, other: Fact) -> bool:
 
 
 def likeness(claim: Fact, other: Fact) -> float:
-    """Return how much two different facts look like one altered into the other, 0..1: digits exchanged, another
-    magnitude, one part of a date changed.
-    """
+    """Return how much one fact looks like another altered, 0..1: digits exchanged, a magnitude, one part of a date."""
     if claim.kind == "date":
         return _like_dates(claim.day, other.day)
     mine, theirs = _digits(claim.text), _digits(other.text)
@@ -276,7 +272,8 @@ def likeness(claim: Fact, other: Fact) -> float:
         return 0.8
     if not mine or not theirs:
         return 0.0
-    if abs(len(mine) - len(theirs)) == 1 and _one_more(*sorted((mine, theirs), key=len)):
+    short, long = sorted((mine, theirs), key=len)
+    if len(long) - len(short) == 1 and any(long[:k] + long[k + 1 :] == short for k in range(len(long))):
         return 0.5
     if len(mine) == len(theirs) > 1 and sum(a != b for a, b in zip(mine, theirs, strict=True)) == 1:
         return 0.8 if len(mine) > 3 else 0.5
@@ -286,10 +283,6 @@ def likeness(claim: Fact, other: Fact) -> float:
 def _same_numeral(claim: Fact, other: Fact) -> bool:
     # "23 days" and "23 weeks", "two weeks" and "two months".
     return claim.text.lower().split()[0] == other.text.lower().split()[0] and len(claim.text.split()) > 1
-
-
-def _one_more(short: str, long: str) -> bool:
-    return any(long[:k] + long[k + 1 :] == short for k in range(len(long)))
 
 
 def compared(text: str, fact: Fact) -> bool:
@@ -315,9 +308,7 @@ def _digits(text: str) -> str:
 
 
 def agree(claim: Fact, other: Fact) -> bool:
-    """Return whether `other` agrees with `claim`: equal in base units, or rounded to the claim's digits; dates as far
-    as both go.
-    """
+    """Return whether `other` agrees with `claim`: equal, or rounded to the claim's digits; dates as far as both go."""
     if claim.kind != other.kind:
         return False
     if claim.kind == "date":

@@ -83,9 +83,7 @@ class OfflineCritic:
 
 
 def unsafe(context: AuditContext) -> Iterator[Objection]:
-    """Yield advice that can harm: critical where no evidence supports it, high where that could not be decided, medium
-    where the evidence itself gives it.
-    """
+    """Yield advice that can harm: critical without support, high if undecided, medium if the evidence gives it."""
     verdicts = {check.claim.sentence: check for check in context.claims}
     for number, sentence in enumerate(context.citation_audit.sentences):
         found = UNSAFE.search(sentence.text)
@@ -116,8 +114,8 @@ def source_conflicts(context: AuditContext) -> Iterator[Objection]:
         if len(near) < 2:
             continue
         found = {chunk: index.assess(plain_text(check.claim), only=(chunk,)) for chunk in near}
-        supporting = next((chunk for chunk, alone in found.items() if alone.verdict == "supported"), None)
-        contradicting = next((chunk for chunk, alone in found.items() if alone.verdict == "contradicted"), None)
+        by_verdict = {alone.verdict: chunk for chunk, alone in reversed(found.items())}  # the first of each
+        supporting, contradicting = by_verdict.get("supported"), by_verdict.get("contradicted")
         if supporting is None or contradicting is None:
             continue
         signal = found[contradicting].signals[0]

@@ -82,10 +82,7 @@ def claim_support(check: ClaimCheck) -> float:
 
 
 def faithfulness(context: AuditContext) -> tuple[Measurement, ...] | None:
-    """Score faithfulness: 1 where cited evidence directly supports every claim (MASIS-EVAL-P3).
-
-    None without a claim.
-    """
+    """Score faithfulness: 1 where cited evidence supports every claim (MASIS-EVAL-P3). None without a claim."""
     grounded = groundedness(context.claims)
     if grounded is None:
         return None

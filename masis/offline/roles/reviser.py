@@ -305,9 +305,7 @@ class MarkerStyle(NamedTuple):
 
 
 def marker_style(answer: str, audit: CitationAudit, evidence: Sequence[Evidence]) -> MarkerStyle:
-    """Return the style most of the answer's valid markers have; ``[id]`` where there is none or it would not be
-    understood.
-    """
+    """Return the style of most valid markers of the answer; ``[id]`` where there is none that would be understood."""
     valid = [citation for citation in audit.citations if citation.status == "valid"]
     plain = MarkerStyle("square", {chunk.id: chunk.id for chunk in evidence})
     if not valid:

@@ -88,13 +88,13 @@ class OfflineVerifier:
         bearing = {(quote.evidence_id, quote.start) for check in claims for quote in check.quotes}
         points: dict[tuple[str, int], MissingPoint] = {}
         for aspect in aspects(query):
-            if aspect.met_by(text):
+            if not aspect.isdisjoint(text):
                 continue
             for point in key_points(query, index_of(evidence)):
                 passage = point.passage
                 place = (passage.evidence_id, passage.start)
                 if (
-                    aspect.met_by(stems(passage.text))
+                    not aspect.isdisjoint(stems(passage.text))
                     and place not in bearing
                     and share_covered(passage, text) < MISSING_BELOW
                 ):

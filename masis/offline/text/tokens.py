@@ -92,10 +92,7 @@ class Token(NamedTuple):
 
 @lru_cache(maxsize=65536)
 def stem(word: str) -> str:
-    """Return the common root of a word's forms, lower case: "acquired", "acquires" -> "acquir".
-
-    Numbers lose their separators.
-    """
+    """Return the common root of a word's forms, lower case: "acquires" -> "acquir". Numbers lose their separators."""
     lower = word.lower()
     if not lower.isascii():
         lower = "".join(c for c in normalize("NFKD", lower) if not combining(c)) or lower
@@ -147,9 +144,7 @@ def _without_derivation(word: str) -> str:
 
 
 def prefix_key(root: str) -> str | None:
-    """Return a looser key, under which related long words meet ("acquisit", "acquir" -> "acqui"); None for short words
-    and numbers.
-    """
+    """Return a looser key of related words ("acquisit", "acquir" -> "acqui"); None for short words and numbers."""
     return root[:5] if len(root) > 5 and not root[0].isdigit() else None
 
 
@@ -173,9 +168,7 @@ def loose_keys(root: str) -> tuple[str, ...]:
 
 
 def weight(word: str) -> float:
-    """Return how much a word carries of what is asserted: 0 function word, 0.4 weak, 1 content, 1.3 name-like, 1.5
-    number.
-    """
+    """Return how much a word carries: 0 function word, 0.4 weak, 1 content, 1.3 name-like, 1.5 number."""
     if word[0].isdigit():
         return 1.5
     lower = word.lower()

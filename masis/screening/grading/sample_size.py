@@ -207,8 +207,8 @@ def mentions(tokens: Tokens) -> list[Mention]:
     for numeral in tokens.numerals():
         mention = _mention(tokens, numeral, before)
         if mention is None and found and _echoes(tokens, found[-1], numeral):
-            unit, family = found[-1].unit, found[-1].family
-            mention = Mention(numeral.value, "bare", numeral.first, numeral.after, unit, family)
+            form: Form = "n" if found[-1].form == "n" else "bare"
+            mention = found[-1]._replace(value=numeral.value, form=form, first=numeral.first, after=numeral.after)
         if mention:
             found.append(mention)
         if tokens.word(numeral.after) != "%":
@@ -227,6 +227,8 @@ def _echoes(tokens: Tokens, earlier: Mention, numeral: Numeral) -> bool:
         return False
     if {".", ":"} & set(between) or not _LIST["coordinating"] & set(between):
         return False
+    if earlier.form == "n":  # "(n = 77 and 73)"
+        return len(between) == 1 and between[0] != ","
     if tokens.word(numeral.after).isalpha() and between[-1] != "than":
         return _repeats(between, tokens.words[numeral.after : numeral.after + 2])
     return between[-1] in _LIST["named_group"] or (
@@ -261,6 +263,8 @@ def _mention(tokens: Tokens, numeral: Numeral, before: Numeral | None) -> Mentio
     if _is_of_each_group(tokens, numeral, mention):
         return mention._replace(form="groups")
     word = tokens.word(after)  # "a total of 166 infusions": a noun that is no unit
+    if not mention.unit and word.isalpha() and _FORM["they_were"].search(tokens.ahead(first, 2)):
+        return mention._replace(form="sample")
     counts = mention.unit or family_of(word) or word in _LIST["stop"] or not (word[:1].isalpha() and word.endswith("s"))
     compared = _LIST["control"] & set(tokens.ahead(first, 4).split())
     if counts and not compared and _FORM["of_sample"].search(tokens.ahead(first, 4)):
@@ -269,7 +273,7 @@ def _mention(tokens: Tokens, numeral: Numeral, before: Numeral | None) -> Mentio
         return mention if value > 1 else None
     joined = after + (word.isalpha() and word not in _LIST["stop"] | {"and", "or"} and word[-1] != "s")
     a_range = joined == after and (tokens.word(first - 1) == "between" or _like_a_year(tokens, numeral))
-    if tokens.word(joined) in ("and", "or") and not a_range:
+    if tokens.word(joined) in ("and", "or", "versus", "vs", "v") and not a_range:
         next_one = _number_at(tokens.words, joined + 1) if joined + 1 < len(tokens.words) else None
         infants = next_one and _with_unit(tokens, next_one, "noun")
         if infants and infants.unit:  # "394 male and 360 female infants", "77 and 73 patients"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Literal, NamedTuple, TypeVar
 
@@ -112,18 +111,14 @@ class Cases(Queue):
 
     def iterate(self) -> Iterator[Case]:
         """All cases in the order they came in, 50 in memory at a time; cases added meanwhile come too."""
-        seq = 0
-        while rows := self._database.execute(
-            "SELECT case_seq, payload FROM case_payloads WHERE case_seq > ? ORDER BY case_seq LIMIT 50", [seq]
-        ):
-            for row in rows:
-                try:
-                    case = Case.model_validate_json(row["payload"])
-                except ValueError as error:
-                    with self._database.reading() as connection:
-                        raise damaged_case(connection, row["case_seq"]) from error
-                yield case
-            seq = rows[-1]["case_seq"]
+        sql = "SELECT case_seq AS seq, payload FROM case_payloads WHERE case_seq > ? ORDER BY case_seq"
+        for seq, payload in self._database.walk(sql, at_once=50):
+            try:
+                case = Case.model_validate_json(payload)
+            except ValueError as error:
+                with self._database.reading() as connection:
+                    raise damaged_case(connection, seq) from error
+            yield case
 
 
 def damaged_case(connection: sqlite3.Connection, seq: int) -> RecordDamaged:
@@ -198,30 +193,25 @@ class EvidenceOfCases(Part):
         wanted = list(dict.fromkeys(evidence_ids))
         quoted = [json.dumps(each, ensure_ascii=False) for each in wanted] if len(wanted) <= _LOOKED_FOR_FIRST else []
         holds = " OR ".join(["instr(payload, ?)"] * len(quoted)) or "1"
-        found: dict[str, list[int]] = {each: [] for each in wanted}
-        totals, last = Counter[str](), dict[str, int]()
-        with self._database.reading() as connection:
-            # joined in this order the cases come as they are stored, and only those that are named are held in memory
-            rows = connection.execute(
-                f"""
-                SELECT case_seq, value ->> '$.id' FROM case_payloads CROSS JOIN json_each(payload, '$.evidence')
-                WHERE ({holds}) AND value ->> '$.id' IN (SELECT value FROM json_each(?)) ORDER BY case_seq
-                """,  # noqa: S608 (only marks for values)
-                [*quoted, json.dumps(wanted)],
-            )
-            for case, evidence_id in rows:
-                if last.get(evidence_id) == case:
-                    continue  # two chunks of one case under one id
-                last[evidence_id] = case
-                totals[evidence_id] += 1
-                if len(found[evidence_id]) < limit:
-                    found[evidence_id].append(case)
-            named = connection.execute(
-                "SELECT seq, id FROM cases WHERE seq IN (SELECT value FROM json_each(?))",
-                [json.dumps(sorted({case for cases in found.values() for case in cases}))],
-            )
-            ids = {row["seq"]: row["id"] for row in named}
-        return {each: Found(tuple(ids[case] for case in cases), totals[each]) for each, cases in found.items()}
+        rows = self._database.execute(
+            # joined in this order the cases come as they are stored
+            f"""
+            SELECT chunk, total, cases.id FROM (
+                SELECT case_seq, chunk, count(*) OVER (PARTITION BY chunk) AS total,
+                    row_number() OVER (PARTITION BY chunk ORDER BY case_seq) AS place
+                FROM (
+                    SELECT DISTINCT case_seq, value ->> '$.id' AS chunk
+                    FROM case_payloads CROSS JOIN json_each(payload, '$.evidence')
+                    WHERE ({holds}) AND value ->> '$.id' IN (SELECT value FROM json_each(?))
+                )
+            ) JOIN cases ON cases.seq = case_seq WHERE place <= ? ORDER BY chunk, place
+            """,  # noqa: S608 (only marks for values)
+            [*quoted, json.dumps(wanted), limit],
+        )
+        found = dict.fromkeys(wanted, Found((), 0))
+        for chunk, total, case_id in rows:
+            found[chunk] = Found((*found[chunk].ids, case_id), total)
+        return found
 
     def with_words(self, text: str, *, limit: int, offset: int = 0) -> Found:
         """The cases whose evidence holds all words of a text, the one that says most about them first."""

@@ -32,11 +32,8 @@ class Executions(Part):
         return Page[Execution](rows=tuple(map(_execution_of, rows)), total=total)
 
     def iterate(self) -> Iterator[Execution]:
-        """The whole log from its beginning, 500 rows in memory at a time."""
-        seq = 0
-        while rows := self._database.execute("SELECT * FROM executions WHERE seq > ? ORDER BY seq LIMIT 500", [seq]):
-            yield from map(_execution_of, rows)
-            seq = rows[-1]["seq"]
+        """The whole log from its beginning, 100 rows in memory at a time."""
+        return map(_execution_of, self._database.walk("SELECT * FROM executions WHERE seq > ? ORDER BY seq"))
 
 
 def log_end(connection: sqlite3.Connection, run: Run, start: int) -> None:

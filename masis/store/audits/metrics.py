@@ -200,12 +200,10 @@ class Measures(Part):
         if newest is not None:
             source = f"(SELECT * FROM run_measures WHERE {where} ORDER BY seq DESC LIMIT {int(newest)}) AS run_measures"  # noqa: S608
             where = "1"
-        if table == "iteration" and (
-            where != "1" or newest is not None
-        ):  # in this order: the runs that match are the fewer
-            source = f"{source} CROSS JOIN iteration_measures AS it ON it.measures_seq = run_measures.seq"
-        elif table == "iteration":
+        if table == "iteration" and where == "1" and newest is None:
             source = "iteration_measures AS it"
+        elif table == "iteration":  # in this order: the runs that match are the fewer
+            source = f"{source} CROSS JOIN iteration_measures AS it ON it.measures_seq = run_measures.seq"
         prefix = "it." if table == "iteration" else ""
         columns = ", ".join(f"{prefix}{COLUMNS[measure][1]}" for measure in asked)
         parts = []
@@ -216,11 +214,8 @@ class Measures(Part):
             while rows := cursor.fetchmany(_ROWS_AT_ONCE):
                 parts.append(np.array(rows, dtype=np.float64))  # None becomes NaN
         read = np.concatenate(parts) if parts else np.empty((0, len(asked)))
-        found = {}
-        for number, measure in enumerate(asked):
-            column = read[:, number]
-            found[measure] = np.sort(column[~np.isnan(column)])
-        return found
+        columns_read = zip(asked, read.T, strict=True)
+        return {measure: np.sort(column[~np.isnan(column)]) for measure, column in columns_read}
 
     def runs(self, wanted: MeasureFilter, pick: Pick, *, page: int = 1, size: int = 20) -> Page[MeasuredRun]:
         """The runs behind a figure, newest first; one whose case is gone has no case and no question."""

@@ -31,7 +31,6 @@ NOTHING_BEFORE = "0" * 64
 """What the first entry follows."""
 
 _ID_LENGTH = 24
-_AT_ONCE = 100
 
 D = TypeVar("D", Decision, ScreeningDecision)
 E = TypeVar("E", LogEntry, ScreeningEntry)
@@ -313,10 +312,7 @@ class StoredLog(Part, Generic[D, E]):
 
     def iterate(self) -> Iterator[E]:
         """Yield the whole log from its beginning, a hundred entries in memory at a time."""
-        seq, next_rows = 0, f"{self.log.select} WHERE log.seq > ? ORDER BY log.seq LIMIT {_AT_ONCE}"
-        while rows := self._database.execute(next_rows, [seq]):
-            yield from map(self.log.read, rows)
-            seq = rows[-1]["seq"]
+        return map(self.log.read, self._database.walk(f"{self.log.select} WHERE log.seq > ? ORDER BY log.seq"))
 
     def head(self) -> LogHead:
         """Return length and last digest."""

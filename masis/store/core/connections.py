@@ -180,6 +180,17 @@ class Database:
         """Run one statement that gives a row, and return that row's first column."""
         return self.execute(sql, values)[0][0]
 
+    def walk(self, sql: str, *values: Any, at_once: int = 100) -> Iterator[sqlite3.Row]:
+        """Yield the rows that a statement gives in order of ``seq``, some in memory at a time.
+
+        The statement ends with a bound from which the next ones come: ``seq > ? ORDER BY seq``. Nothing is held
+        between: others may write, and what they append comes too.
+        """
+        seq = 0
+        while rows := self.execute(f"{sql} LIMIT {at_once}", [*values, seq]):
+            yield from rows
+            seq = rows[-1]["seq"]
+
     @contextlib.contextmanager
     def transaction(self, *, durable: bool = True) -> Iterator[Connection]:
         """Hold the write lock from the first line on; all that is written is stored, or nothing.

@@ -42,12 +42,8 @@ class Purges(Part):
 
     def removals(self, purge: int) -> Iterator[Removal]:
         """What one purge removed, record by record."""
-        seq = 0
-        while rows := self._database.execute(
-            "SELECT *, record_id AS id FROM purged WHERE purge_seq = ? AND seq > ? ORDER BY seq LIMIT 500", [purge, seq]
-        ):
-            yield from (record_of(Removal, row, parsed=("parts",)) for row in rows)
-            seq = rows[-1]["seq"]
+        sql = "SELECT *, record_id AS id FROM purged WHERE purge_seq = ? AND seq > ? ORDER BY seq"
+        return (record_of(Removal, row, parsed=("parts",)) for row in self._database.walk(sql, purge))
 
 
 BATCH = 50

@@ -86,13 +86,9 @@ class Decisions(StoredLog[Decision, LogEntry]):
 
     def individual(self, case_id: str) -> tuple[LogEntry, ...]:
         """The decisions on a case that count, one a reviewer, in the order they were made. Raises UnknownRecord."""
+        decided = "log.seq IN (SELECT entry_seq FROM case_work WHERE case_seq = ? AND kind = 'decided')"
         with self._database.reading() as connection:
-            rows = LOG.rows(
-                connection,
-                "log.seq IN (SELECT entry_seq FROM case_work WHERE case_seq = ? AND kind = 'decided')",
-                [case_seq(connection, case_id)],
-            )
-        return tuple(map(LOG.read, rows))
+            return tuple(map(LOG.read, LOG.rows(connection, decided, [case_seq(connection, case_id)])))
 
     def on_redacted(self, connection: sqlite3.Connection, row: sqlite3.Row) -> None:
         """Bring the state of its case up to date."""
@@ -105,19 +101,15 @@ class Decisions(StoredLog[Decision, LogEntry]):
 
     def current(self, case_id: str) -> LogEntry | None:
         """The entry that decides a case now; None while nothing does. Raises UnknownRecord."""
+        deciding = "log.seq = (SELECT decision_seq FROM cases WHERE seq = ?)"
         with self._database.reading() as connection:
-            rows = LOG.rows(
-                connection,
-                "log.seq = (SELECT decision_seq FROM cases WHERE seq = ?)",
-                [case_seq(connection, case_id)],
-            )
-        return LOG.read(rows[0]) if rows else None
+            return next(map(LOG.read, LOG.rows(connection, deciding, [case_seq(connection, case_id)])), None)
 
     def entries(self, wanted: DecisionFilter | None = None, *, upto: int | None = None) -> DecisionPage:
         """One page of the log, and how many entries match, counted up to ``upto`` unless the log's end says it."""
         wanted = wanted or DecisionFilter()
         with self._database.reading() as connection:
-            several = _several_decide(connection)
+            several = self.several_decide()
             if wanted.machine_shown == "first" and not several:
                 wanted = wanted.model_copy(update={"blind_to": None})  # nothing is hidden from anybody
             page = LOG.page(connection, _joins(wanted), _conditions(wanted), wanted, upto)
@@ -142,9 +134,14 @@ class Decisions(StoredLog[Decision, LogEntry]):
         return int(self._database.value("SELECT count(*) FROM decision_payloads WHERE simulated"))
 
     def several_decide(self) -> bool:
-        """Whether cases are decided by several reviewers who may not see each other's decisions yet."""
+        """Whether decisions are, or may at any time be, hidden from others.
+
+        The policy counts before the first decision, too: what is shown until then and hidden from then on says that
+        there is one.
+        """
         with self._database.reading() as connection:
-            return _several_decide(connection)
+            pending = connection.execute("SELECT 1 FROM cases WHERE pending > 0 LIMIT 1").fetchone() is not None
+            return pending or in_force(connection, QueuePolicy).reviewers > 1
 
     def verify(self) -> LogCheck:
         """Walk the chain, and name every case that an entry decides which the log doesn't have."""
@@ -260,16 +257,6 @@ def _undone_seq(connection: sqlite3.Connection, decision: Decision, case: sqlite
             "Look at the case again."
         )
     return int(undone["seq"])
-
-
-def _several_decide(connection: sqlite3.Connection) -> bool:
-    """Whether decisions are, or may at any time be, hidden from others.
-
-    The policy counts before the first decision, too: what is shown until then and hidden from then on says that there
-    is one.
-    """
-    pending = connection.execute("SELECT 1 FROM cases WHERE pending > 0 LIMIT 1").fetchone() is not None
-    return pending or in_force(connection, QueuePolicy).reviewers > 1
 
 
 def _conditions(wanted: DecisionFilter) -> list[Condition]:

@@ -18,7 +18,7 @@ from masis.schema.run import Iteration, Run
 from masis.store.audits import queue
 from masis.store.audits.cases import damaged_case
 from masis.store.core.connections import Part
-from masis.store.jobs import DAMAGE, damaged
+from masis.store.jobs import readable
 from masis.store.records import CaseFilter
 from masis.store.reviews.decisions import LOG
 
@@ -190,7 +190,7 @@ def _judgement(connection: sqlite3.Connection, pin: Pin, entry: LogEntry | None)
     if row is None:
         return Judgement(entry, pin.in_force, None, number, None)
     found: Iteration | None = None
-    try:
+    with readable(connection, "run", row["seq"], _CURE):
         result = Run.model_validate_json(decompress(row["payload"]))
         number = number or (None if result.best is None else 1)
         if number is not None and number <= (row["iterations"] or 0):
@@ -201,8 +201,6 @@ def _judgement(connection: sqlite3.Connection, pin: Pin, entry: LogEntry | None)
             if packed is None:
                 raise ValueError(f"iteration {number} is missing")
             found = Iteration.model_validate_json(decompress(packed[0]))
-    except DAMAGE as error:
-        raise damaged(connection, "run", row["seq"], error, _CURE) from error
     run = JudgedRun(
         id=row["id"],
         finished_at=result.finished_at,

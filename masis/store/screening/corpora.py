@@ -203,14 +203,10 @@ class Corpora(Part):
     def iterate(self, corpus: str) -> Iterator[Abstract]:
         """All abstracts in the order they came in, a hundred in memory at a time. Raises UnknownRecord."""
         with self._database.reading() as connection:
-            corpus_seq, seq = _seq(connection, corpus), 0
-        while rows := self._database.execute(
-            "SELECT seq, payload FROM corpus_abstracts WHERE corpus_seq = ? AND seq > ? ORDER BY seq LIMIT 100",
-            [corpus_seq, seq],
-        ):
-            for row in rows:
-                yield Abstract.model_validate_json(row["payload"])
-            seq = rows[-1]["seq"]
+            corpus_seq = _seq(connection, corpus)
+        sql = "SELECT seq, payload FROM corpus_abstracts WHERE corpus_seq = ? AND seq > ? ORDER BY seq"
+        for row in self._database.walk(sql, corpus_seq):
+            yield Abstract.model_validate_json(row["payload"])
 
     def search(self, corpus: str, query: str, limit: int, offset: int = 0) -> tuple[Abstract, ...]:
         """The abstracts that hold any telling word of the query, best first. Raises UnknownRecord."""

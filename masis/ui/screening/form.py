@@ -123,8 +123,8 @@ class CorpusUpload(BackgroundTask):
             self._at = at
             try:
                 found = itertools.takewhile(lambda _: not self.stopping, read_abstracts(stream, name=name))
-                told: dict[str, Any] = {"source": name, "on_batch": dealt_with, "on_error": self.errors.append}
-                self.done.append(self._workbench.corpora.add(self._actor, self.corpus, found, **told))
+                listeners: dict[str, Any] = {"source": name, "on_batch": dealt_with, "on_error": self.errors.append}
+                self.done.append(self._workbench.corpora.add(self._actor, self.corpus, found, **listeners))
             except MasisError as error:
                 self.refused.append(error)
             except Exception as error:

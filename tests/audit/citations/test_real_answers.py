@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from masis.audit.citations import audit_citations
-from masis.audit.sentences import split_units
+from masis.audit.sentences import split_sentences
 from masis.schema.audit import Citation
 from masis.schema.case import Evidence
 
@@ -69,7 +69,7 @@ def citations_of(answer: Answer) -> tuple[Citation, ...]:
 
 def planted(answer: Answer, marker: str, draw: random.Random) -> tuple[str, int, int]:
     """The answer with a marker put in before, or behind, the stop of one of its sentences."""
-    units = [unit for unit in split_units(answer.text) if unit.kind in ("prose", "item")]
+    units = [unit for unit in split_sentences(answer.text) if unit.kind in ("prose", "item")]
     unit = draw.choice(units)
     at = unit.end
     if draw.random() < 0.5 and answer.text[at - 1] in ".!":
