@@ -245,13 +245,13 @@ def _look(workbench: Workbench, chosen: str, verifier: str) -> None:
     action("Use it for new audits", "verifier-use", "check", acting(workbench.use_settings, chosen_one), **shown)
 
 
-def _start(workbench: Workbench, name: str) -> None:
-    workbench.access.require(actor(), "configure")
-    DOWNLOADS.start(name, lambda: ModelDownload(name))
-
-
 def _download(workbench: Workbench, name: str) -> None:
     """Draw what to do about a model that is not here: download it, how far that has come, why it failed."""
+
+    def start() -> None:
+        workbench.access.require(actor(), "configure")
+        DOWNLOADS.start(name, lambda: ModelDownload(name))
+
     download = DOWNLOADS.get(name)
     if download is not None and not download.over:
         find, says = partial(DOWNLOADS.get, name), "You can leave this page: the download goes on."
@@ -264,4 +264,4 @@ def _download(workbench: Workbench, name: str) -> None:
         "This model is not on this machine yet. It is downloaded once into the cache of the Hugging Face hub; its "
         "licence is shown then. No code of its repository is run."
     )
-    action("Download", "verifier-download", "download", _start, workbench, name, takes="configure")
+    action("Download", "verifier-download", "download", start, takes="configure")

@@ -320,7 +320,12 @@ def show_imports(workbench: Workbench) -> None:
             if reading.ready:
                 profile = "" if reading.profile is None else reading.profile.model_dump_json()
                 look = _look(chosen.path, chosen.name, profile, form.owner)
-            _start_button(form, look)
+            shown: dict[str, Any] = {"type": "primary", "width": "stretch", "shortcut": "Ctrl+Enter"}
+            nothing_to_import = look is None or not look.cases
+            action("Import the cases", "start-import", "upload_file", _start, disabled=nothing_to_import, **shown)
+            with st.container():
+                if form.refused:
+                    _refused(str(form.refused))
             _first_rows(look, reading)
 
 
@@ -432,15 +437,6 @@ def _take_column(name: str, key: str) -> None:
 
 
 # the first rows
-
-
-def _start_button(form: ImportForm, look: Look | None) -> None:
-    shown: dict[str, Any] = {"type": "primary", "width": "stretch", "shortcut": "Ctrl+Enter"}
-    nothing_to_import = look is None or not look.cases
-    action("Import the cases", "start-import", "upload_file", _start, disabled=nothing_to_import, **shown)
-    with st.container():
-        if form.refused:
-            _refused(str(form.refused))
 
 
 def _refused(why: str) -> None:

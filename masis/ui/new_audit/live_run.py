@@ -220,12 +220,17 @@ def timeline(events: Sequence[Event], state: RunState, now: str, why: str = "") 
     end = _end(events, state, why)
     if end and (best := _outcome(events).get("best")) is not None and best + 1 in groups and len(groups) > 1:
         groups[best + 1]["chosen"] = True
+    live = "Beginning"
+    if groups:
+        group = list(groups.values())[-1]  # which begins with a step
+        step_now = group["steps"][-1]
+        live = f"{group['title']}, {step_now['name'].lower()}" + (f": {step_now['words']}" if step_now["words"] else "")
     return {
         "groups": list(groups.values()),
         "elapsed_ms": _elapsed(events, last),
         "spent": spent_so_far(events),
         "waiting": "",
-        "live": end["text"] if end else _live(groups),
+        "live": end["text"] if end else live,
         "end": end,
     }
 
@@ -343,14 +348,6 @@ def _end(events: Sequence[Event], state: RunState, why: str) -> Shown | None:
         details[1:1] = [event.message for event in events if event.kind == "warning"][-1:]
         return {"text": "Ended by an error", "tone": "bad", "details": details}
     return {"text": "Finished", "tone": "good", "details": details}
-
-
-def _live(groups: Mapping[int | None, Shown]) -> str:
-    if not groups:
-        return "Beginning"
-    group = list(groups.values())[-1]  # which begins with a step
-    step = group["steps"][-1]
-    return f"{group['title']}, {step['name'].lower()}" + (f": {step['words']}" if step["words"] else "")
 
 
 def _elapsed(events: Sequence[Event], last: str) -> float:

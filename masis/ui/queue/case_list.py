@@ -132,7 +132,11 @@ def _standings(workbench: Workbench, facets: Facets, wanted: CaseFilter) -> None
     """
     counts = {name: facets.standings[name] for name in STANDING if facets.standings.get(name)}
     if any(address.value(name) for name in address.FILTERS if name != address.STANDINGS.name):
-        counts = {name: count for name in counts if (count := _count(workbench, wanted, name))}
+        for name in list(counts):
+            standings = FOUND if name == "to_review" else (name,)
+            narrowed = wanted.model_copy(update={"standings": standings, "viewer": actor().name})
+            counts[name] = workbench.cases.count(workbench.cases.blinded(actor(), narrowed))
+        counts = {name: count for name, count in counts.items() if count}
     chosen = address.several("standing", STANDING)
     counts |= {name: 0 for name in chosen if name not in counts}
     several = len(chosen) > 1
@@ -144,12 +148,6 @@ def _standings(workbench: Workbench, facets: Facets, wanted: CaseFilter) -> None
         label_visibility="collapsed",
         **address.kept("standing", [], shows=chosen if several else next(iter(chosen), None)),
     )
-
-
-def _count(workbench: Workbench, wanted: CaseFilter, standing: Standing) -> int:
-    standings = FOUND if standing == "to_review" else (standing,)
-    narrowed = wanted.model_copy(update={"standings": standings, "viewer": actor().name})
-    return workbench.cases.count(workbench.cases.blinded(actor(), narrowed))
 
 
 def _drawer(workbench: Workbench, facets: Facets, *, blind: bool) -> None:

@@ -176,8 +176,7 @@ def _assigned(workbench: Workbench) -> None:
 
 def _first_steps(workbench: Workbench) -> None:
     """Draw a short path into one case, for a person who has not decided anything yet."""
-    case = _first_case(workbench)
-    if case is None:
+    if (case := _first_case(workbench)) is None:
         return
     with st.container(border=True):
         st.markdown("**New here? One case shows how it works**")

@@ -74,7 +74,8 @@ class SignInGate:
         elif path in OPEN_PATHS or (self._sign_in.kind == "oidc" and path in OIDC_PATHS):
             await self._app(scope, receive, send)
         elif actor is None and scope["type"] == "http" and scope["method"] == "GET" and _wants_page(scope):
-            target = f"{PAGE}?{urlencode({'next': _address(scope)})}"
+            query = scope.get("query_string", b"").decode("latin-1")
+            target = f"{PAGE}?{urlencode({'next': _local(path + (f'?{query}' if query else ''))})}"
             await RedirectResponse(target, status_code=303, headers=_FRESH)(scope, receive, send)
         elif actor is None:
             await refuse(scope, receive, send, 401, "Sign in first.")
@@ -165,11 +166,6 @@ def _cookies(scope: Scope) -> dict[str, str]:
 
 def _wants_page(scope: Scope) -> bool:
     return any("text/html" in value for value in Headers(scope=scope).getlist("accept"))
-
-
-def _address(scope: Scope) -> str:
-    query = scope.get("query_string", b"").decode("latin-1")
-    return _local(scope["path"] + (f"?{query}" if query else ""))
 
 
 def _local(address: str) -> str:
