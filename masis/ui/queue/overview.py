@@ -35,7 +35,7 @@ from masis.ui.shell import address
 from masis.ui.shell.permissions import needs
 from masis.ui.shell.reviewer import acting, actor
 from masis.views.markdown import coloured
-from masis.views.numbers import dollars
+from masis.views.numbers import dollars, duration
 from masis.views.words import MACHINE_HIDDEN, STANDING, WAITS_FOR, Word
 
 WAITING_SHOWN = 6
@@ -280,11 +280,7 @@ def batch_time(workbench: Workbench, unaudited: int) -> str:
     if (found := workbench.metrics.pace(workbench.settings.models())) is None:
         return ""
     mean_ms, audits = found
-    seconds = unaudited * mean_ms / 1000
-    for unit, length in (("hour", 3600), ("minute", 60), ("second", 1)):
-        if seconds >= length or unit == "second":
-            about = counted(max(1, round(seconds / length)), unit)
-            break
+    about = duration(unaudited * mean_ms)
     return f"About {about} at the pace of the last {counted(audits, 'audit')} with these models."
 
 
