@@ -10,7 +10,7 @@ from masis.schema.actor import Actor
 from masis.schema.review import Decision, EntryKind, LogEntry
 from masis.schema.team import CaseWork, Lease, QueuePolicy, SavedView, TeamRecord
 from masis.services.access import Service
-from masis.services.cases import CaseService, machine_hidden, waiting_in
+from masis.services.cases import WAITING, CaseService, machine_hidden, waiting_in
 from masis.services.records import CaseFilter, CasePage, DecisionFilter
 from masis.services.reviews import entry_on_case, name_of
 
@@ -116,13 +116,20 @@ class TeamService(Service):
         return self._store.team.oldest_skipped(actor.name, skipped)
 
     def open_to(self, actor: Actor, wanted: CaseFilter) -> CaseFilter:
-        """Return the filter of the cases of a queue that wait and that this reviewer may take now.
+        """Return the filter of the cases of a queue that wait and that this reviewer may take now."""
+        return self._waiting(actor, wanted).model_copy(update={"open_to": actor.name})
 
-        A list of auto-accepted cases is a queue, too: who opened it looks at them one after the other.
+    def _waiting(self, actor: Actor, wanted: CaseFilter) -> CaseFilter:
+        """Return the filter of the cases of a queue that wait.
+
+        A list of auto-accepted cases is a queue, too: who opened it looks at them one after the other. Where the policy
+        hides what audits found, those cases are in every queue: which ones are accepted must not show.
         """
+        cases = CaseService(self._store)
         kept = ("accepted",) if wanted.states == ("accepted",) else ()
-        wanted = CaseService(self._store).blinded(actor, wanted.model_copy(update={"states": kept}))
-        return waiting_in(wanted).model_copy(update={"open_to": actor.name})
+        waiting = waiting_in(cases.blinded(actor, wanted.model_copy(update={"states": kept})))
+        blind = cases.hides_machine_from(actor)
+        return waiting.model_copy(update={"states": (*WAITING, "accepted")}) if blind else waiting
 
     def count_open(self, actor: Actor, wanted: CaseFilter) -> int:
         """Count the cases of a queue that this reviewer may decide now, those that they skipped among them."""
@@ -141,9 +148,8 @@ class TeamService(Service):
 
     def why_empty(self, actor: Actor, wanted: CaseFilter) -> EmptyQueue:
         """Return why a queue has no case for this reviewer."""
-        waiting = waiting_in(wanted)
-        page = self._store.cases.search(waiting.model_copy(update={"page": 1, "size": 1000}))
-        everywhere = self._store.cases.count_matching(waiting_in(CaseFilter()))
+        page = self._store.cases.search(self._waiting(actor, wanted).model_copy(update={"page": 1, "size": 1000}))
+        everywhere = self._store.cases.count_matching(self._waiting(actor, CaseFilter()))
         works = [self._store.team.work(row.id) for row in page.rows]
         leases = [lease for work in works for lease in work.leases if lease.reviewer != actor.name]
         assigned: dict[str, int] = {}

@@ -306,8 +306,11 @@ class TrustService:
     def drawable(self, actor: Actor, auditor: str, most: int) -> int:
         """Count an auditor's answers that a sample could draw, up to ``most``: there may be very many.
 
-        Where that would tell how many others have decided, cases that are not settled all count: it is then the most.
+        Where that would tell how many others have decided, cases that are not settled all count; where it would tell
+        what audits found, it is the most.
         """
+        if CaseService(self._store, self._access).hides_figures_from(actor):
+            return most
         hides = not actor.may("oversee") and self._store.decisions.several_decide()
         known = {*self.score().case_ids, *self._drawn()}
         found = self._store.trust.pool_ids(auditor, most + len(known), unsettled=hides)

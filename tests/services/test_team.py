@@ -19,7 +19,7 @@ from masis.schema.review import Decision, LogEntry
 from masis.schema.team import QueuePolicy, Rubric, RubricScore
 from masis.services import Workbench
 from masis.services.records import CaseFilter, DecisionFilter
-from tests.store.factories import a_case, an_audited_case
+from tests.store.factories import a_case, accepted, an_audited_case
 
 ADA, BEN, CLEO = Actor(name="Ada"), Actor(name="Ben"), Actor(name="Cleo")
 ALL = CaseFilter(order="oldest")
@@ -496,6 +496,23 @@ def test_where_the_machine_is_never_shown_it_stays_hidden_until_the_case_is_deci
     assert workbench.cases.open_for(ADA, "case-1").machine_hidden
     decide(workbench, BEN)
     assert not workbench.cases.open_for(ADA, "case-1").machine_hidden
+
+
+def test_a_blind_reviewer_s_queue_has_the_accepted_cases_too_so_that_its_length_says_nothing(
+    workbench: Workbench,
+) -> None:
+    an_audited_case(workbench.store, a_case("case-99"), "run-99")
+    workbench.store.decisions.append(accepted(workbench.store.runs.get("run-99")))
+    assert workbench.store.cases.summary("case-99").state == "accepted"
+    before = workbench.team.count_open(ADA, CaseFilter())
+    share(workbench, machine="after")
+    assert workbench.team.count_open(ADA, CaseFilter()) == before + 1
+    decided = []
+    while lease := workbench.team.claim_next(ADA, CaseFilter()):
+        decided.append(lease.case_id)
+        decide(workbench, ADA, lease.case_id)
+    assert "case-99" in decided
+    assert workbench.team.why_empty(ADA, CaseFilter()).decided == before + 1
 
 
 def test_figures_over_all_cases_are_hidden_from_the_blind_alone_and_until_nothing_is_left(workbench: Workbench) -> None:
