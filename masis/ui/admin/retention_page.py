@@ -267,24 +267,19 @@ def _executions(workbench: Workbench) -> None:
     if blind:
         st.caption(f":material/visibility_off: {MACHINE_HIDDEN} How audits ended is left out.")
     rows = [execution_row(each, blind=blind) for each in page.rows]
-    columns = [each for each in EXECUTION_COLUMNS if not (blind and each["title"] in _FOUND)]
+    found = [] if blind else COLUMNS_OF_FOUND
+    columns = [column("Case", "main"), column("Ended (UTC)", "figure"), *found, column("Models", hide="hide-medium")]
     if case := linked_table(columns, rows, description="Execution log", key="executions"):
         st.switch_page("pages/review.py", query_params={"case": case})
     address.show_pages(page.total, EXECUTIONS, key="executions-page")
 
 
-EXECUTION_COLUMNS = [
-    column("Case", "main"),
-    column("Ended (UTC)", "figure"),
+COLUMNS_OF_FOUND = [
     column("Ended because"),
     column("Iterations", "figure"),
     column("Quality", "figure"),
     column("Improvement", "figure", hide="hide-narrow"),
-    column("Models", hide="hide-medium"),
 ]
-
-
-_FOUND = ("Ended because", "Iterations", "Quality", "Improvement")
 """The columns that say what an audit found."""
 
 
@@ -296,10 +291,6 @@ def execution_row(each: Execution, *, blind: bool = False) -> Row:
         improvement = None if each.improvement is None else f"{each.improvement:+.1f} %"
         found = [why, each.iterations, score_text(each.final_quality), improvement]
     case: Cell = {"text": each.case_id, "href": address.link("review", case=each.case_id), "open": each.case_id}
-    return row(
-        {**case, "below": [f"run {each.run_id}"]},
-        moment(each.at),
-        *found,
-        {"text": models_words(each.models), "below": [f"version {each.app}"]},
-        open=each.case_id,
-    )
+    case["below"] = [f"run {each.run_id}"]
+    models: Cell = {"text": models_words(each.models), "below": [f"version {each.app}"]}
+    return row(case, moment(each.at), *found, models, open=each.case_id)

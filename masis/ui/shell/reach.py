@@ -7,7 +7,6 @@ from typing import NamedTuple
 import streamlit as st
 
 from masis.errors import SettingsError
-from masis.services import OPEN, SIGN_IN_REQUIRED, Access
 from masis.settings.hosts import AllowedHosts, is_every_address, is_loopback
 from masis.settings.sign_in import SignIn
 
@@ -34,11 +33,6 @@ class Reach(NamedTuple):
     def opened(self) -> bool:
         """Whether others than this machine's users reach the server."""
         return not is_loopback(self.address) or bool(self.allow_hosts)
-
-    @property
-    def access(self) -> Access:
-        """Return what the services ask who may do what."""
-        return OPEN if self.sign_in is None else SIGN_IN_REQUIRED
 
     def hosts(self) -> AllowedHosts:
         """Return the names the server answers to: loopback names, those allowed, and an address it listens on."""
