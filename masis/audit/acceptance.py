@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from masis.audit import routing
 from masis.audit.critique import NOT_RUN
+from masis.audit.issues import about_same_words
 from masis.schema.audit import ClaimCheck, Score
 from masis.schema.case import Case, ClaimVerdict, Evidence, Severity
 from masis.schema.run import (
@@ -264,7 +265,8 @@ def _claims(judged: Iteration) -> _Check:
 def _serious_issues(judged: Iteration) -> _Check:
     """No open issue of severity high or critical, whoever raised it.
 
-    Issues from citations and claims are explained by the reasons of those checks; the reason here counts the others.
+    Where the reasons of citations and claims explain them all, there is none here. Those about the same words count
+    once, as the pages number them.
     """
     serious = [issue for issue in judged.issues if issue.major]
     if not serious:
@@ -274,7 +276,7 @@ def _serious_issues(judged: Iteration) -> _Check:
     explained = sum(i.source in ("citations", "instructions") or (i.source == "claims" and accused) for i in serious)
     if explained == len(serious) and accused:
         return _Check("serious_issues", detail)
-    count = len(serious) - explained or len(serious)
+    count = len(about_same_words(serious))
     message = f"{counted(count, 'serious issue')} {'is' if count == 1 else 'are'} open."
     return _fails("serious_issues", detail, "serious_issue", message)
 

@@ -7,6 +7,7 @@ CRITIC-LOOP-ISSUE and DRAFT-CRITIQUE-ISSUE have for it.
 from __future__ import annotations
 
 import hashlib
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from itertools import count
 from typing import NamedTuple, get_args
@@ -360,6 +361,33 @@ def _issue(
         quote=quote,
         evidence_ids=evidence_ids,
     )
+
+
+def about_same_words(issues: Iterable[Issue]) -> list[list[Issue]]:
+    """Return issues with those that are about the same words: to a reader they are one fault.
+
+    What the checks found sets the words. The critic speaks of whole sentences, in which several may be wrong: what it
+    raises goes with the first of them.
+    """
+    faults: list[list[Issue]] = []
+    placed: list[
+        tuple[int, int, list[Issue]]
+    ] = []  # those with a place, which don't overlap, in the order of the answer
+
+    def breadth(issue: Issue) -> tuple[bool, int]:
+        return issue.source == "critic", (issue.end or 0) - (issue.start or 0)
+
+    for issue in sorted(issues, key=breadth):
+        if issue.start is None or issue.end is None:
+            faults.append([issue])
+            continue
+        at = bisect_left(placed, issue.start, key=lambda each: each[1] - 1)
+        if at < len(placed) and placed[at][0] < max(issue.end, issue.start + 1):
+            placed[at][2].append(issue)
+            continue
+        faults.append([issue])
+        placed.insert(at, (issue.start, issue.end, faults[-1]))
+    return faults
 
 
 def numbered(issues: Iterable[Issue], first: int = 1) -> Iterable[Issue]:

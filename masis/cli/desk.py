@@ -83,7 +83,7 @@ def show(case: str = argument(), desk: Desk = DESK, emit: Emit = shared.EMIT) ->
 
 def _as_lines(view: CaseView) -> Iterator[str]:
     iteration = view.run.iterations[0] if view.run and view.run.iterations else None
-    word, more = stands(view.summary.standing, view.state)
+    word, more = stands(view.summary.standing, view.state, view.summary.severity)
     yield " · ".join(filter(None, (view.case.id, word.text, more, f"version {view.summary.version}")))
     if view.run is not None and not view.machine_hidden:
         worst = headline(view.run)

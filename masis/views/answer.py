@@ -8,11 +8,11 @@ references were resolved by ``masis/audit/citations/resolution.py``, claims chec
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NotRequired, TypedDict, get_args
 
+from masis.audit.issues import about_same_words
 from masis.audit.sentences import split_sentences
 from masis.schema.audit import Issue
 from masis.schema.case import Case, Evidence, Severity
@@ -38,8 +38,11 @@ SEVERITIES = get_args(Severity)
 LONGEST_SENTENCE = 700
 """Characters of an issue's words; the answer beside it has the rest."""
 
-SAID_ALREADY = {"uncited_sentence"}
-"""Rules whose reason says in other words what the description says: a page says it once."""
+REASON_SHOWN = {
+    "uncited_sentence": "",  # says in other words what the description says
+    "missing_information": "The evidence also says it; the answer does not.",  # not always asked for, as the issue says
+}
+"""The reason that people are shown in place of an issue's own, by its rule."""
 
 UNQUOTED = {"uncited_sentence"}
 """Rules whose texts don't quote the words they are about."""
@@ -286,7 +289,7 @@ def _issues(case: Case, iteration: Iteration, courses: dict[str, Course]) -> tup
 
     def worded(issue: Issue) -> RaisedData:
         point = issue.rule == "missing_information"
-        reason = "" if issue.rule in SAID_ALREADY else issue.reason
+        reason = REASON_SHOWN.get(issue.rule, issue.reason)
         if issue.id in rejected:
             reason = f"{reason} The reviser rejected this: {rejected[issue.id]}".strip()
         return {
@@ -330,31 +333,6 @@ def _issues(case: Case, iteration: Iteration, courses: dict[str, Course]) -> tup
 
 def _span(issue: Issue) -> Span | None:
     return None if issue.start is None or issue.end is None else Span(issue.start, issue.end)
-
-
-def about_same_words(issues: Sequence[Issue]) -> list[list[Issue]]:
-    """Return issues with those that are about the same words: to a reader they are one fault.
-
-    What the checks found sets the words. The critic speaks of whole sentences, in which several may be wrong: what it
-    raises goes with the first of them.
-    """
-    faults: list[list[Issue]] = []
-    placed: list[tuple[Span, list[Issue]]] = []  # those with a place, which don't overlap, in the order of the answer
-
-    def breadth(issue: Issue) -> tuple[bool, int]:
-        span = _span(issue)
-        return issue.source == "critic", span.end - span.start if span else 0
-
-    for issue in sorted(issues, key=breadth):
-        span = _span(issue)
-        at = bisect_left(placed, span.start, key=lambda each: each[0].end - 1) if span else len(placed)
-        if span and at < len(placed) and placed[at][0].start < max(span.end, span.start + 1):
-            placed[at][1].append(issue)
-            continue
-        faults.append([issue])
-        if span:
-            placed.insert(at, (span, faults[-1]))
-    return faults
 
 
 def _word(issue: Issue) -> Word:

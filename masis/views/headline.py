@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from types import MappingProxyType
@@ -53,7 +54,7 @@ KINDS: dict[str, Kind] = {
     "reason": Kind("reason to look", "reasons to look", "bad"),
     "missing": Kind("missing point", "missing points", "warn"),
     "uncited": Kind("sentence without a citation", "sentences without a citation", "warn"),
-    "lesser": Kind("lesser issue", "lesser issues", "warn"),
+    "lesser": Kind("lesser issue by the critic", "lesser issues by the critic", "warn"),
     "conflict": Kind("conflict between sources", "conflicts between sources", "warn"),
     "unscored": Kind("step without a result", "steps without a result", "calm"),
     "unconfirmed": Kind("claim not confirmed", "claims not confirmed", "calm"),
@@ -63,7 +64,7 @@ KINDS: dict[str, Kind] = {
 }
 """Every kind of issue, the gravest first: the first that occurs makes the headline, but for a redundant citation."""
 
-_SAYS_HOW_MANY = frozenset({"uncited", "unscored", "unconfirmed"})
+_SAYS_HOW_MANY = frozenset({"fabricated", "uncited", "unscored", "unconfirmed"})
 """Kinds whose sentence counts them already."""
 
 _LEADS = {"missing": "Leaves out: ", "conflict": "Sources disagree: "}
@@ -71,6 +72,9 @@ _LEADS = {"missing": "Leaves out: ", "conflict": "Sources disagree: "}
 
 _LESSER = frozenset({"missing", "uncited", "lesser", "conflict"})
 """Kinds of issues with which a case still counts as one where nothing was found: the line says that they are lesser."""
+
+_OF_A_CLAIM = frozenset({"contradicted", "unsupported", "partial"})
+"""Kinds that are about the words of a claim; the others are about its sentence."""
 
 _NO_ISSUE = frozenset({"failed", "reason", "uncertified"})
 """Kinds that no issue of the answer is counted under."""
@@ -122,12 +126,14 @@ class Headline(NamedTuple):
     @property
     def others(self) -> str:
         """Count by kind what the line itself leaves unsaid; "" where it says everything."""
-        left = [
-            (KINDS[kind], count)
-            for kind, count in self.counts
-            if kind not in _NO_ISSUE and (kind != self.kind or (count > 1 and kind not in _SAYS_HOW_MANY))
-        ]
-        return " · ".join(counted(count, kind.one, kind.many) for kind, count in left)
+        left: list[str] = []
+        for kind, count in self.counts:
+            one, many, _ = KINDS[kind]
+            if kind != self.kind and kind not in _NO_ISSUE:
+                left.append(counted(count, one, many))
+            elif count > 1 and kind not in _NO_ISSUE | _SAYS_HOW_MANY:
+                left.append(counted(count - 1, f"more {one}", f"more {many}"))
+        return " · ".join(left)
 
 
 def standing(run: Run) -> Standing:
@@ -203,9 +209,9 @@ def _lead(kind: str, count: int) -> str:
 def found_in(audit: CitationAudit, claims: Sequence[ClaimCheck], issues: Sequence[Issue]) -> dict[str, tuple[str, int]]:
     """Return each kind of issue found in an answer, the gravest first, with its line and how often it occurs.
 
-    A sentence of the answer counts once, under the gravest of what is wrong with it: to a reader two of its claims that
-    fail, and what the critic says of it, are one fault. A step that has not come to its end yet gives nothing: an audit
-    under way shows what it has found so far.
+    Words of the answer count once, under the gravest of what is wrong with them: what the critic says of a sentence
+    goes with the first of its claims that fail, each of which is a fault. A step that has not come to its end yet gives
+    nothing: an audit under way shows what it has found so far.
     """
     found = _found(audit, claims, issues)
     return {kind: (line.led_by(_lead(kind, count)), count) for kind, (line, count) in found.items()}
@@ -213,35 +219,51 @@ def found_in(audit: CitationAudit, claims: Sequence[ClaimCheck], issues: Sequenc
 
 def _found(audit: CitationAudit, claims: Sequence[ClaimCheck], issues: Sequence[Issue]) -> dict[str, tuple[_Line, int]]:
     by_kind: dict[str, list[_Line]] = {}
-    accused: set[int] = set()
+    accused: defaultdict[int, list[range]] = defaultdict(list)  # by sentence; empty: no words of it in particular
     starts = [each.start for each in audit.sentences]
-    lines: list[tuple[str, _Line, int | None]] = [(kind, text, None) for kind, text in _sentences(audit, ())]
+    lines: list[tuple[str, _Line, int | None, range]] = [
+        (kind, text, None, range(0)) for kind, text in _sentences(audit, ())
+    ]
     for issue in issues:
         if kind := _kind_of(issue):
             within = None if issue.start is None else bisect_right(starts, issue.start) - 1
-            lines.append((kind, _issue_line(issue), within))
-    objections = {within: text for kind, text, within in reversed(lines) if kind in ("safety", "serious")}
+            lines.append((kind, _issue_line(issue), within, range(0)))
+    objections = {within: text for kind, text, within, _ in reversed(lines) if kind in ("safety", "serious")}
     unquoted = audit.model_copy(update={"quotes": ()})
     lines += [
-        (kind, text, check.claim.sentence)
+        (
+            kind,
+            text,
+            check.claim.sentence,
+            range(check.claim.start or 0, (kind in _OF_A_CLAIM and check.claim.end) or 0),
+        )
         for check in sorted(claims, key=lambda check: not _exact(check))
         for kind, text in _sentences(unquoted, (check,), objections)
     ]
     gravity = [*KINDS]
-    for kind, text, sentence in sorted(lines, key=lambda each: gravity.index(each[0])):
-        if sentence is None or sentence not in accused:
+    for kind, text, sentence, words in sorted(lines, key=lambda each: gravity.index(each[0])):
+        before = [] if sentence is None else accused[sentence]
+        same = next(
+            (each for each in before if not words or not each or (each.start < words.stop and words.start < each.stop)),
+            None,
+        )
+        if same is None:
             by_kind.setdefault(kind, []).append(text)
-        if sentence is not None and KINDS[kind].tone != "calm":
-            accused.add(sentence)
+        if KINDS[kind].tone != "calm" and (same is None or (words and not same)):
+            if same is not None:
+                before.remove(same)
+            before.append(words)
     found = {kind: (texts[0], len(texts)) for kind, texts in by_kind.items()}
     if fabricated := list(dict.fromkeys(audit.invalid_citations)):
         found["fabricated"] = _fabricated(audit, fabricated), len(audit.invalid_citations)
     if uncited := [
-        each.text for place, each in enumerate(audit.sentences) if each.status == "uncited" and place not in accused
+        each.text for place, each in enumerate(audit.sentences) if each.status == "uncited" and not accused[place]
     ]:
         found["uncited"] = _Line((Quotation(uncited[0]),)), len(uncited)
     if undecided := [
-        check for check in claims if check.verdict == "unverifiable" and check.claim.sentence not in accused
+        check
+        for check in claims
+        if check.verdict == "unverifiable" and (check.claim.sentence is None or not accused[check.claim.sentence])
     ]:
         found["unconfirmed"] = _unconfirmed(undecided, len(claims)), len(undecided)
     return {kind: found[kind] for kind in KINDS if kind in found}

@@ -113,12 +113,20 @@ SEVERITY: dict[Severity, Word] = {
 """How severe the worst issue of an answer is, the most severe first."""
 
 
-def stands(standing: Standing, state: CaseState) -> tuple[Word, str]:
-    """Return where a case stands, and what that leaves open: what was decided, or that a rule accepted it ("" else)."""
+NOTHING_SERIOUS = Word("Nothing serious found", "calm", "The audit found lesser issues only, and nothing unconfirmed")
+"""Stands in place of ``STANDING["nothing_found"]`` where the answer has a lesser issue."""
+
+
+def stands(standing: Standing, state: CaseState, severity: Severity | None) -> tuple[Word, str]:
+    """Return where a case stands, and what that leaves open: what was decided, or that a rule accepted it ("" else).
+
+    ``severity`` is that of its worst issue.
+    """
     if standing == "waits" and state in WAITS_FOR:
         return WAITS_FOR[state], ""
     open_ = standing in ("wrong", "not_confirmed", "to_review") or state in ("needs_review", "new")
-    return STANDING[standing], "" if open_ else STATE[state].text
+    word = NOTHING_SERIOUS if standing == "nothing_found" and severity else STANDING[standing]
+    return word, "" if open_ else STATE[state].text
 
 
 RUN_STATE: dict[str, Word] = {
@@ -189,7 +197,7 @@ FLAG: dict[str, Word] = {
     "uncited": SENTENCE["uncited"],
     "conflicting_evidence": Word("sources conflict", "warn", "Sources of the evidence contradict each other"),
     "partial": VERDICT["partial"],
-    "missing": Word("left out", "warn", "The question asks for it and the evidence says it, but not the answer"),
+    "missing": Word("left out", "warn", "The evidence also says it, the answer does not"),
     "unscored": VERDICT["unscored"]._replace(tone="warn"),
     "error": Word("error", "bad", "A step of the audit failed"),
     "cancelled": Word("cancelled", "calm"),
@@ -252,7 +260,7 @@ RULE: dict[str, Word] = {
     "unscored_claim": VERDICT["unscored"],
     "instruction_in_answer": Word("instructs", "bad", "Instructs a reader, a model or a tool"),
     "instruction_in_evidence": Word("evidence instructs", "bad", "Evidence instructs a reader, a model or a tool"),
-    "missing_information": Word("missing", "warn", "Asked for and in the evidence, but not in the answer"),
+    "missing_information": Word("missing", "warn", "In the evidence, but not in the answer"),
     "dropped_content": Word("lost", "warn", "An earlier version contained it, and the evidence supports it"),
 }
 

@@ -147,6 +147,13 @@ def test_a_serious_issue_that_another_reason_explains_is_named_once() -> None:
     assert found == ["contradicted_claim"]
 
 
+def test_serious_issues_are_counted_as_the_pages_number_them() -> None:
+    places = (("claims", 0, 40), ("claims", 42, 80), ("critic", 0, 80))
+    found = [issue("high", source=source, start=start, end=end) for source, start, end in places]
+    reasons = assessed(claims=(check("unsupported", 0.1),), issues=tuple(found)).reasons
+    assert "2 serious issues are open." in [reason.message for reason in reasons]
+
+
 def test_a_revision_is_read_by_a_person_before_it_passes_for_the_answer() -> None:
     made = [iteration(1, 0.4, issues=(issue("critical"),)), iteration(2, 0.9)]
     reasons = acceptance.assess(made, case_of(), "no_issues", SETTINGS).reasons

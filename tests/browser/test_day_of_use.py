@@ -72,7 +72,7 @@ def decide_one(tab: Tab, name: str, keys: tuple[str, ...]) -> bool:
     if asked.first.is_visible():
         asked.first.fill(name)
         page.keyboard.press("Control+Enter")
-    ended = page.get_by_text("0 cases without a decision").first
+    ended = page.get_by_text("0 left to review").first
     said = found.get_by_role("alert")
     faster = found.get_by_text(re.compile("has changed since you opened it|(Ada|Bo|Cy) (has|is|decides)"))
     faster = faster.filter(visible=True).first

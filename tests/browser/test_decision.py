@@ -241,7 +241,7 @@ def test_a_killed_server_loses_neither_a_correction_nor_a_comment_that_rested(
     expect(tab.page.get_by_text("Team: 1 comment")).to_be_visible()
     expect(field).to_have_value("")
     assert [comment.note for _, comment in server.workbench.team.comments(ADA, case)] == [words]
-    assert not stored.load("Ada", f"comment:{case}")
+    assert not stored.get("Ada", f"comment:{case}").values
 
 
 def test_a_page_that_outlives_its_server_hands_over_what_was_typed_meanwhile(

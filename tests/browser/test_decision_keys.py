@@ -62,7 +62,7 @@ def draw(mount: Callable[..., Mounted], run: Run) -> Draw:
             },
             "reporting": forms.reporting(CASE.answer or "", LabelTypes(), None),
             "history": [],
-            "go": {"waiting": True, "says": "3 cases without a decision"},
+            "go": {"waiting": True, "says": "3 left to review"},
             "keys": key_map(),
         }
         page = mounted.page
@@ -98,6 +98,24 @@ def test_a_fast_sequence_is_posted_whole_and_enter_decides_nothing(draw: Draw) -
     (sent,) = posted(draw)
     assert (sent["fields"]["verdict"], bool(sent["fields"]["reason"])) == ("reject", True)
     assert list(sent["fields"]["labels"].values()) != [{}]
+
+
+def test_a_correction_that_was_submitted_does_not_stand_under_the_next_answer(draw: Draw) -> None:
+    page = draw()
+    page.keyboard.press("o")
+    page.keyboard.type("Bridge 1. ")
+    another = (
+        "window.masisShown = { ...window.masisShown, place: 'next' }; window.dispatchEvent(new Event('masis-shown'))"
+    )
+    shown, editor = page.evaluate("window.masisShown"), page.locator(".editor")
+    page.evaluate(another)
+    expect(editor).to_be_visible()  # who types, where an audit that ends changes the place of the answer
+    page.evaluate("shown => { window.masisShown = shown }", shown)
+    page.keyboard.press("Control+Enter")
+    assert posted(draw)
+    expect(editor).to_be_visible()
+    page.evaluate(another)
+    expect(editor).to_be_hidden()
 
 
 def test_a_held_key_decides_nothing(draw: Draw) -> None:

@@ -71,6 +71,15 @@ def test_every_answer_carries_the_content_security_policy(demo: str) -> None:
     assert "form-action 'self'" in policy
 
 
+def test_another_page_of_the_queue_is_numbered_and_read_from_its_top(demo: str, open_tab: OpenTab) -> None:
+    page = open_tab(demo).open("/queue")
+    expect(page.get_by_text(re.compile(r"^1 of \d$"))).to_be_visible()
+    page.get_by_test_id("stMain").evaluate("main => main.scrollTo(0, main.scrollHeight)")
+    page.locator(".st-key-page-number button").last.click(delay=40)
+    expect(page.get_by_text(re.compile(r"^2 of \d$"))).to_be_visible()
+    page.wait_for_function("document.querySelector('[data-testid=stMain]').scrollTop === 0")
+
+
 def test_a_step_of_the_person_is_a_step_of_the_browser(demo: str, open_tab: OpenTab) -> None:
     tab = open_tab(demo)
     page = tab.open("/queue?page=2")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -78,7 +79,7 @@ def test_ten_decisions_by_keyboard_alone_each_opens_the_next_case(base: str, fol
         expect(found.last.get_by_role("status")).to_contain_text(f"the original answer of bridge-{number:02}.")
         # the next case begins with its question, wherever the one before was left
         page.wait_for_function("document.querySelector('[data-testid=stMain]').scrollTop === 0")
-    expect(page.get_by_text("1 case without a decision")).to_be_visible()
+    expect(page.get_by_text("1 left to review")).to_be_visible()
     assert [each.verdict for each in decisions(folder)] == decided
     assert {each.reviewer for each in decisions(folder)} == {"Ada"}
     assert {each.iteration for each in decisions(folder)} == {1}
@@ -97,7 +98,7 @@ def test_ten_decisions_by_keyboard_alone_each_opens_the_next_case(base: str, fol
     ready(found)
     press("A")
     expect(status).to_contain_text("Approved the original answer. No case in this queue waits for a decision any more.")
-    expect(page.get_by_text("0 cases without a decision")).to_be_visible()
+    expect(page.get_by_text("0 left to review")).to_be_visible()
     press("U")
     expect(status).to_contain_text("Undone")
 
@@ -125,3 +126,11 @@ def test_keys_go_through_the_list_to_its_end_are_shown_and_do_nothing_while_a_pe
     expect(found.get_by_label("Note")).to_have_value("an axe, nothing else? u h")
     expect(found.get_by_role("radio", name="Approve")).not_to_be_checked()
     expect(page).to_have_url(f"{base}/review?order=oldest&case=bridge-10")
+    page.keyboard.press("Escape")
+    page.keyboard.press("/")
+    page.keyboard.type("axe", delay=5)  # decides nothing on its way
+    expect(page).to_have_url(f"{base}/queue?order=oldest")
+    search = page.locator(".st-key-search input")
+    expect(search).to_be_focused()
+    page.keyboard.type("bridge")
+    expect(search).to_have_value(re.compile("bridge$"))

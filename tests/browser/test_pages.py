@@ -76,7 +76,7 @@ def test_rows_of_the_queue_are_walked_and_opened_by_keys_and_the_keys_of_a_page_
     keys = page.get_by_role("dialog", name="Keys")
     page.keyboard.press("?")
     expect(keys).to_be_visible()
-    expect(keys).to_contain_text("Search the cases")
+    expect(keys).to_contain_text("Search the queue")
     page.keyboard.press("j")
     expect(links.first).not_to_be_focused()
     page.keyboard.press("Escape")

@@ -110,7 +110,7 @@ def it_is_overridden_undone_and_decided_again(tab: Tab) -> None:
 def overridden(panel: Locator, note: str) -> None:
     panel.get_by_text("Override", exact=True).click(delay=40)
     panel.get_by_label("Corrected answer").fill(f"{CORRECTED} It is red.")
-    for checked in ("2 resolve", "0 fabricated", "1 uncited"):
+    for checked in ("2 references", "0 fabricated", "1 uncited"):
         expect(panel.locator(".foot .check")).to_contain_text(checked)
     expect(panel.locator(".editor")).to_contain_text("Cites nothing: It is red.")
     panel.get_by_label("Corrected answer").fill(CORRECTED)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -121,6 +122,24 @@ def test_the_desk_without_a_case_leads_to_the_first_that_waits(workbench: Workbe
     next(button for button in app.button if button.label.startswith("Open the")).click().run()
     assert not app.exception
     assert "case" in app.query_params
+
+
+@pytest.mark.parametrize(
+    ("narrowed", "says"),
+    [({}, "left to review"), ({"standing": "wrong"}, "left in this list"), ({"q": "bridge"}, "left in this search")],
+)
+def test_what_the_cases_left_are_counted_in_is_named(
+    workbench: Workbench, monkeypatch: pytest.MonkeyPatch, narrowed: dict[str, str], says: str
+) -> None:
+    drawn: list[dict[str, Any]] = []
+
+    def browser(*, data: dict[str, Any], **_: Any) -> SimpleNamespace:
+        drawn.append(data)
+        return SimpleNamespace(draft=None, act=None, submit=None)
+
+    monkeypatch.setattr("masis.ui.review.decision._COMPONENT", browser)
+    page(**narrowed)
+    assert drawn[-1]["go"]["says"].partition(" ")[2] == says
 
 
 def test_a_case_that_was_not_audited_shows_its_answer_and_can_be_decided(workbench: Workbench) -> None:

@@ -167,7 +167,7 @@ def test_a_correction_not_submitted_as_override_is_not_kept_and_a_case_without_a
 
 def test_a_correction_is_checked_the_offenders_are_named_and_many_counted() -> None:
     checked = forms.check("It is long [a]. It opened in 1931 [q]. It is 120 metres long.", CASE)
-    assert (checked["valid"], checked["fabricated"], checked["fabricated_count"]) == (1, ["q"], 1)
+    assert (checked["references"], checked["fabricated"], checked["fabricated_count"]) == (2, ["q"], 1)
     assert checked["uncited"] == ["It is 120 metres long."]
     checked = forms.check(" ".join(f"Bridge {n} is long [{n}]." for n in range(100, 150)), CASE)
     assert checked["fabricated_count"] == 50
@@ -203,9 +203,12 @@ def test_a_correction_keeps_the_citations_beside_the_answer_whose_sentences_are_
     citations = [{"start": 0, "end": 19, "evidence_id": "a"}, {"start": 20, "end": 38, "evidence_id": "a"}]
     case = Case.model_validate({**CASE.to_json_dict(), "answer": answer, "citations": citations})
     untouched = forms.check(answer, case)
-    assert (untouched["valid"], untouched["beside"]) == (2, "2 of 2 citations beside the original answer are kept.")
+    assert (untouched["references"], untouched["beside"]) == (
+        2,
+        "2 of 2 citations beside the original answer are kept.",
+    )
     corrected = forms.check("The bridge is long. It opened in 1932.", case)
-    assert (corrected["valid"], corrected["uncited"]) == (1, ["It opened in 1932."])
+    assert (corrected["references"], corrected["uncited"]) == (1, ["It opened in 1932."])
     assert corrected["beside"].startswith("1 of 2 citations beside the original answer is kept: those of unchanged")
     assert forms.check(answer, CASE)["beside"] == ""
 

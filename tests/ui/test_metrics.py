@@ -176,6 +176,8 @@ def test_runs_whose_texts_were_removed_are_listed_without_a_link(audited_workben
     assert (listed["open"], "href" in cells(listed)[0]) == (None, False)
     assert cells(there)[0]["href"].startswith("review?case=")
     assert len(cells(there)) == len(run_columns(None))
+    (decided,) = run_rows((page.rows[1].model_copy(update={"hallucination": False, "needs_review": True}),), None)
+    assert [each["text"] for each in cells(decided)[0]["pills"]] == ["needed review"]  # it may be decided since
 
 
 def test_the_list_says_what_it_shows() -> None:

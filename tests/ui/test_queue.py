@@ -17,7 +17,8 @@ from masis.schema.wording import counted
 from masis.services import Workbench, demo_cases
 from masis.services.cases import shown_flags
 from masis.services.records import NOT_DECIDED, CaseFilter, CaseSummary, QueueOrder
-from masis.ui.queue.case_list import ORDER_SAYS, case_columns, case_row, distinct, state_cell
+from masis.ui.queue import case_list
+from masis.ui.queue.case_list import ORDER_SAYS, case_columns, case_row, state_cell
 from masis.ui.shell import address
 from masis.views.words import REASON, SEVERITY, STANDING
 from tests.reviewing import ADA, decide
@@ -149,7 +150,7 @@ def test_a_list_shows_the_figure_that_it_is_ordered_by_under_its_name(audited_wo
         ("wrong", "critical", "critical grave"),
         ("wrong", None, "none"),
         ("nothing_found", "medium", "medium calm"),
-        ("nothing_found", None, "nothing"),
+        ("nothing_found", None, ""),
     ],
 )
 def test_a_lesser_issue_of_an_answer_that_passed_has_a_neutral_mark(
@@ -159,13 +160,32 @@ def test_a_lesser_issue_of_an_answer_that_passed_has_a_neutral_mark(
     assert severity_mark(summary.model_copy(update={"standing": standing, "severity": severity})) == mark
 
 
-def test_a_badge_that_all_rows_share_is_not_repeated_on_each(audited_workbench: Workbench) -> None:
-    wrong, *others = audited_workbench.cases.find(CaseFilter(size=100)).rows
-    cells: list[Any] = [state_cell(audited_workbench, each) for each in (wrong, wrong, *others)]
-    assert distinct(cells) == cells
-    assert distinct(cells[:2]) == [None, None]
-    mine, hers = ({**cells[0], "below": [f"Approved by {who}"]} for who in ("Ada", "Ben"))
-    assert distinct([mine, hers]) == [{**mine, "pills": []}, {**hers, "pills": []}]
+@pytest.mark.parametrize(
+    ("address_", "columns"),
+    [
+        ({"standing": "wrong"}, 3),
+        ({"order": "newest"}, 4),
+        ({"q": "docs-02-altered"}, 4),
+    ],
+)
+def test_the_column_of_states_depends_on_the_filter_and_not_on_the_rows_of_a_page(
+    audited_workbench: Workbench, monkeypatch: pytest.MonkeyPatch, address_: dict[str, str], columns: int
+) -> None:
+    drawn: list[int] = []
+    monkeypatch.setattr(case_list, "linked_table", lambda shown, rows, **_: drawn.append(len(shown)))
+    open_page("queue", **address_)
+    assert drawn == [columns]
+
+
+def test_an_answer_with_lesser_issues_only_has_nothing_serious(audited_workbench: Workbench) -> None:
+    summary = audited_workbench.store.cases.summary("docs-02-altered").model_copy(
+        update={"standing": "nothing_found", "state": "accepted"}
+    )
+    badges: list[Any] = [
+        state_cell(audited_workbench, summary.model_copy(update={"severity": each}))["pills"][0]["text"]
+        for each in ("medium", None)
+    ]
+    assert badges == ["Nothing serious found", "Nothing found"]
 
 
 def test_a_quote_that_is_not_in_its_evidence_has_a_chip_and_a_filter(tmp_path: Path) -> None:

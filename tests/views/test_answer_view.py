@@ -163,6 +163,7 @@ def test_a_missing_point_is_said_once_with_the_sentence_of_the_evidence_that_has
     shown = answer_view(long, with_first(run, issues=(point,)), 0)
     (issue,) = shown["issues"]
     assert (issue["description"], issue["suggestion"]) == ("The Ministry of Works surveys the bridge in full.", "")
+    assert issue["reason"] == "The evidence also says it; the answer does not."  # whether it was asked for is not known
     assert issue["insert"] == "The Ministry of Works surveys the bridge in full [c1]."
     found = [
         (card["id"], piece["text"])

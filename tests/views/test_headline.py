@@ -184,15 +184,15 @@ def test_the_gravest_kind_makes_the_line_and_the_others_are_counted(clean: Run) 
     )
     line = headline(with_original(clean, issues=found, claims=(check("unsupported"), check("unsupported"))))
     assert (line.text, line.kind, line.tone) == ("The dose is too high", "safety", "bad")
-    assert line.others == "2 unsupported claims · 1 serious issue by the critic · 1 lesser issue"
+    assert line.others == "2 unsupported claims · 1 serious issue by the critic · 1 lesser issue by the critic"
     assert line.counts == (("safety", 1), ("unsupported", 2), ("serious", 1), ("lesser", 1))
 
 
 @pytest.mark.parametrize(
     ("reasons", "text", "tone", "others"),
     [
-        ((), "Lesser, leaves out: The date", "calm", "2 lesser issues"),
-        (("low_quality",), "Leaves out: The date", "warn", "2 lesser issues"),
+        ((), "Lesser, leaves out: The date", "calm", "2 lesser issues by the critic"),
+        (("low_quality",), "Leaves out: The date", "warn", "2 lesser issues by the critic"),
     ],
 )
 def test_where_nothing_was_found_the_line_names_a_lesser_issue_as_lesser(
@@ -212,13 +212,13 @@ def test_what_an_answer_leaves_out_is_said_as_such_where_nothing_else_was_found(
     line = headline(
         with_original(clean, issues=(point.model_copy(update={"rule": "missing_information", "source": "claims"}),) * 2)
     )
-    assert (line.text, line.others) == ("Lesser, leaves out: never above 20 per cent", "2 missing points")
+    assert (line.text, line.others) == ("Lesser, leaves out: never above 20 per cent", "1 more missing point")
 
 
 def test_what_the_line_says_itself_is_not_counted_again(clean: Run) -> None:
     assert headline(audited("The bridge is 120 metres long. It opened in 1931.")).others == ""
     assert headline(with_original(clean, claims=(check("partial"),))).others == ""
-    assert headline(with_original(clean, claims=(check("partial"),) * 3)).others == "3 partly supported claims"
+    assert headline(with_original(clean, claims=(check("partial"),) * 3)).others == "2 more partly supported claims"
 
 
 def test_an_order_to_the_reader_is_said_wherever_it_stands() -> None:
@@ -260,7 +260,10 @@ def test_sources_that_disagree_are_quoted_and_those_about_different_things_are_n
 def test_a_conflict_that_only_the_critic_names_is_named_and_counted(clean: Run) -> None:
     named = clean.iterations[0].critique.model_copy(update={"conflicting_evidence": ("a says 1906, b 1946.", "c, too")})
     line = headline(with_original(clean, critique=named))
-    assert (line.text, line.others) == ("Lesser, sources disagree: a says 1906, b 1946", "2 conflicts between sources")
+    assert (line.text, line.others) == (
+        "Lesser, sources disagree: a says 1906, b 1946",
+        "1 more conflict between sources",
+    )
     beside = headline(with_original(clean, critique=named, claims=(check("unsupported"),)))
     assert beside.others == "2 conflicts between sources"
 
@@ -339,20 +342,25 @@ def test_every_kind_has_words_to_count_it_by() -> None:
     assert all(kind.one and kind.many for name, kind in KINDS.items() if name != "nothing")
 
 
-def test_a_sentence_counts_once_under_the_gravest_of_its_issues() -> None:
+def test_words_count_once_under_the_gravest_of_their_issues_and_each_failing_claim_of_a_sentence_counts() -> None:
     run = audited("It grew by 14.2%, says the report [c2]. It fell.")
-    first = {"sentence": 0, "cited": ()}
+    first, second = {"sentence": 0, "start": 0, "end": 16}, {"sentence": 0, "start": 18, "end": 33}
 
     def of(verdict: Any, **claim: Any) -> ClaimCheck:
         each = check(verdict)
-        return each.model_copy(update={"claim": each.claim.model_copy(update=claim)})
+        return each.model_copy(update={"claim": each.claim.model_copy(update={"cited": (), **claim})})
 
-    claims = (of("contradicted", **first), of("contradicted", **first), of("unsupported", **first), of("partial"))
-    found = headline(with_original(run, claims=(*claims, of("unverifiable", **first)), issues=())).counts
-    assert {kind: count for kind, count in found if kind != "uncertified"} == {
-        "contradicted": 1,
-        "partial": 1,
-        "uncited": 1,
-    }
-    uncited = headline(with_original(run, claims=(of("unsupported", sentence=1),), issues=())).counts
-    assert "uncited" not in dict(uncited)
+    claims = (of("contradicted", **first), of("unsupported", **first), of("contradicted", **second), of("partial"))
+    undecided = of("unverifiable", **second)
+    objection = critic("factual", "high").model_copy(update={"start": 0, "end": 33})
+    graver = critic("safety", "critical").model_copy(update={"start": 0, "end": 33})
+
+    def counts(*claims: ClaimCheck, issues: tuple[Issue, ...] = (objection,)) -> dict[str, int]:
+        found = headline(with_original(run, claims=claims, issues=issues)).counts
+        return {kind: count for kind, count in found if kind != "uncertified"}
+
+    assert counts(*claims, undecided) == {"contradicted": 2, "partial": 1, "uncited": 1}
+    assert counts(*claims, issues=(graver,)) == {"safety": 1, "contradicted": 1, "partial": 1, "uncited": 1}
+    line = headline(with_original(run, claims=claims, issues=(objection,)))
+    assert line.others.startswith("1 more contradicted claim · 1 partly supported claim")
+    assert "uncited" not in counts(of("unsupported", sentence=1))

@@ -39,7 +39,7 @@ class Panel {
     this.gone = new AbortController()
     const listen = (target, name, act) => target.addEventListener(name, act, { signal: this.gone.signal })
     const asked = (name, act) => listen(window, name, event => { if (listening === this) act(event.detail) })
-    listen(window, "masis-shown", () => this.drawReady())
+    listen(window, "masis-shown", () => { if (this.data) this.drawEditor(); this.drawReady() })
     asked("masis-label", words => this.labelWords(words))
     asked("masis-report-edit", place => this.editReport(place))
     asked("masis-label-target", target => this.labelTarget(target))
@@ -188,6 +188,13 @@ class Panel {
     if (!this.answerInPlace()) return UNREAD_MS
     const since = Math.max(this.drawnAt, window.masisShown.at, this.asked?.at ?? 0)
     return Math.max(0, since + UNREAD_MS - performance.now())
+  }
+
+  // A correction that was submitted doesn't stand under the answer of the next case while this form gives way to its own.
+  drawEditor() {
+    const gone = (this.busy || this.leaving) && !this.answerInPlace()
+    this.el.editor.hidden = this.fields.verdict !== "override" || !this.open() || gone
+    this.dock()
   }
 
   drawReady() {
@@ -463,7 +470,7 @@ class Panel {
     const does = verdict ? () => this.byKey(verdict) : {
       v: () => this.act("switch"),
       u: () => this.undo(), n: () => this.next(), s: () => this.go("skip"), j: () => this.go("forward"),
-      k: () => this.go("back"), f: () => window.dispatchEvent(new CustomEvent("masis-issue", { detail: event.shiftKey ? -1 : 1 })), "[": () => this.act("iteration", { step: -1 }), "]": () => this.act("iteration", { step: 1 }),
+      k: () => this.go("back"), "/": () => { window.masisSearch = true; this.go("search") }, f: () => window.dispatchEvent(new CustomEvent("masis-issue", { detail: event.shiftKey ? -1 : 1 })), "[": () => this.act("iteration", { step: -1 }), "]": () => this.act("iteration", { step: 1 }),
       w: () => (event.shiftKey ? this.takeRevision() : this.byKey("override")),
       t: () => { this.reopened = true; this.draw(); this.el.note.focus() },
       l: () => {
@@ -650,8 +657,7 @@ class Panel {
     if (data.restored) el.restored.textContent = `Draft of ${time(data.restored)} restored.`
     this.drawVerdicts()
     this.drawReasons()
-    el.editor.hidden = verdict !== "override" || !open
-    this.dock()
+    this.drawEditor()
     el.again.hidden = fields.corrected === null
     this.drawCheck()
     this.drawLabels()
@@ -787,7 +793,7 @@ class Panel {
       item.append(named("span", "glyph", glyph, { "aria-hidden": "true" }), make("span", "", `${number} ${word}`))
       el.check.append(item)
     }
-    count(check.valid, check.valid === 1 ? "resolves" : "resolve", "calm", "•")
+    count(check.references, check.references === 1 ? "reference" : "references", "calm", "•")
     count(check.fabricated_count, "fabricated", "bad", "✕")
     count(check.uncited_count, "uncited", "warn", "~")
     if (this.dirty) el.check.append(make("span", "dim", "checking…"))

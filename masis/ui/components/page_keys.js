@@ -19,11 +19,18 @@ class PageKeys {
   }
 
   update({ data }) {
-    if (this.case && data.case && this.case !== data.case) document.querySelector(STREAMLIT.elements.main)?.scrollTo(0, 0)
+    const otherCase = this.case && data.case && this.case !== data.case
+    const otherPage = data.search && this.page !== undefined && this.page !== data.page // of the queue: its list is read from the top
+    if (otherCase || otherPage) document.querySelector(STREAMLIT.elements.main)?.scrollTo(0, 0)
     this.case = data.case
+    this.page = data.page
     if (data.focus && data.focus.token !== this.focused) {
       this.focused = data.focus.token
       document.querySelector(`.st-key-${data.focus.field} textarea`)?.focus()
+    }
+    if (data.search && window.masisSearch) { // asked for on a case (decision.js)
+      window.masisSearch = false
+      this.lead(`.st-key-${data.search} input`, { key: "/" })
     }
     const groups = JSON.stringify(data.keys)
     if (this.groups === groups) return

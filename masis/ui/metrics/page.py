@@ -147,7 +147,7 @@ def _question(run: MeasuredRun) -> Cell:
 
 
 _HALLUCINATION = Word(RATES["hallucination"].title.lower(), "bad", RATES["hallucination"].meaning)
-_REVIEW = Word("needs review", "warn", RATES["needs_review"].meaning)
+_REVIEW = Word("needed review", "warn", RATES["needs_review"].meaning)
 
 
 def picked_words(pick: Pick, period: Period, at: str, of: str) -> str:

@@ -323,7 +323,8 @@ def _found(page: CasePage, text: str, case_id: str) -> None:
         )
         return
     rows = [
-        {"id": row.id, "question": row.query, "state": label(stands(row.standing, row.state)[0])} for row in page.rows
+        {"id": row.id, "question": row.query, "state": label(stands(row.standing, row.state, row.severity)[0])}
+        for row in page.rows
     ]
     picked = _PICKER(data={"rows": rows, "chosen": case_id}, key="picker", on_pick_change=nothing).pick
     if isinstance(picked, str) and picked != case_id:

@@ -86,12 +86,19 @@ def show_cases(workbench: Workbench) -> None:
     way = address.list_parameters()  # once: reading the address for each row took a quarter of the page's time
     mine = workbench.store.team.assigned_among(actor().name, (summary.id for summary in page.rows))
     for_me = {summary.id for summary in adjudications.rows}
-    states = distinct([state_cell(workbench, summary, adjudicate=summary.id in for_me) for summary in page.rows])
+    brief = len(shown.standings) == 1 and _STAND_ALIKE.issuperset(shown.standings)
     rows = [
-        case_row(each, way, order=shown.order, state=state, mine=each.id in mine, adjudicate=each.id in for_me)
-        for each, state in zip(page.rows, states, strict=True)
+        case_row(
+            summary,
+            way,
+            order=shown.order,
+            state=None if brief else state_cell(workbench, summary, adjudicate=summary.id in for_me),
+            mine=summary.id in mine,
+            adjudicate=summary.id in for_me,
+        )
+        for summary in page.rows
     ]
-    columns = case_columns(shown.order, brief=None in states)
+    columns = case_columns(shown.order, brief=brief)
     if opened := linked_table(columns, rows, description="Cases", key="case-list"):
         if opened in for_me:
             st.switch_page("pages/team.py", query_params={"case": opened})
@@ -371,6 +378,8 @@ def zipped(workbench: Workbench, who: Actor, form: str, wanted: CaseFilter, enco
 
 # --- the rows -----------------------------------------------------------------------------------------------------
 
+_STAND_ALIKE: frozenset[Standing] = frozenset({"wrong", "not_confirmed", "failed", "not_audited"})
+"""Where all cases stand alike: a list of one of these has no column for it."""
 _FIGURES: dict[QueueOrder, str] = {"risk": "Severity", "least_confident": "Confidence"}
 """The figure that an order goes by; the other orders show the quality alone."""
 
@@ -424,7 +433,7 @@ def _figure(summary: CaseSummary, order: QueueOrder) -> Cell | None:
             return None
         passed = summary.standing == "nothing_found"  # what the acceptance rule lets pass has a neutral colour
         if summary.severity is None:
-            return {"text": "nothing" if passed else "none"}
+            return {"text": "" if passed else "none"}
         word = SEVERITY[summary.severity]
         return {"pills": [label(word._replace(tone="calm") if passed else word)]}
     revised = [] if summary.revised_quality is None else [f"revised {summary.revised_quality:.2f}"]
@@ -432,15 +441,6 @@ def _figure(summary: CaseSummary, order: QueueOrder) -> Cell | None:
     if order == "least_confident":
         return {"score": summary.confidence, "below": [*quality, *revised]}
     return {"score": summary.quality, "below": revised}
-
-
-def distinct(states: Sequence[Cell]) -> Sequence[Cell | None]:
-    """Return where cases stand without the badge, or without anything, that all of them share."""
-    if all(each == states[0] for each in states):
-        return [None] * len(states)
-    if all(each["pills"] == states[0]["pills"] for each in states):
-        return [{**each, "pills": []} for each in states]
-    return states
 
 
 def who_decided(workbench: Workbench, case_id: str) -> list[str]:
@@ -456,7 +456,7 @@ def state_cell(workbench: Workbench, summary: CaseSummary, *, adjudicate: bool =
     """Return where a case stands, with what of it the standing leaves open: its verdict, by whom, what is awaited."""
     if adjudicate:
         return {"pills": [label(FOR_YOU)], "below": who_decided(workbench, summary.id)}
-    word, more = stands(summary.standing, summary.state)
+    word, more = stands(summary.standing, summary.state, summary.severity)
     who = f"by {summary.reviewer}" if summary.reviewer else ""
     return {"pills": [label(word)], "below": [f"{more} {who}".strip()]}
 

@@ -411,7 +411,7 @@ def _head(page: _Page) -> None:
     """Draw the question and what is worst about the original answer; the reasons are a press away."""
     case, view, run = page.view.case, page.view, page.run
     worst = headline(run) if run and not view.machine_hidden else None
-    word, more = stands(view.summary.standing, view.state)
+    word, more = stands(view.summary.standing, view.state, view.summary.severity)
     facts = [str(case.metadata["field"])] if case.metadata.get("field") else []
     data: CaseHead = {
         "question": case.query,

@@ -79,7 +79,7 @@ def chosen_runs(finished: list[RunSummary]) -> tuple[RunSummary | None, RunSumma
 
 def _head(summary: CaseSummary, runs: int) -> None:
     st.set_page_config(page_title=tab_title("Compare", summary.query))
-    word, more = stands(summary.standing, summary.state)
+    word, more = stands(summary.standing, summary.state, summary.severity)
     facts = [*filter(None, [more, summary.field]), summary.id, counted(runs, "audit")]
     case_head(
         {

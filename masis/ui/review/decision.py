@@ -386,6 +386,8 @@ def _act(context: _PanelContext, form: _Form, posted: dict[str, Any]) -> None:
             _next_waiting(context, form, skip=how == "skip")
         case "forward":
             _open(form, _beside(context, forward=True), "This is the last case of the list.")
+        case "search":
+            address.leave_case()
         case "back":
             _open(form, _beside(context, forward=False), "This is the first case of the list.")
         case _:
@@ -572,10 +574,17 @@ def _data(context: _PanelContext, form: _Form) -> dict[str, Any]:
         "history": forms.with_audits(history, view.runs),
         "go": {
             "waiting": context.place.waiting > 0,
-            "says": f"{counted(context.place.waiting, 'case')} without a decision",
+            "says": f"{context.place.waiting:,} left {_left_in()}",
         },
         "keys": keys.key_map(),
     }
+
+
+def _left_in() -> str:
+    """Name what the cases that are left are counted in: what a search or a filter shows, else the queue."""
+    if address.value("q"):
+        return "in this search"
+    return "in this list" if any(map(address.value, address.FILTERS)) else "to review"
 
 
 def _reporting(context: _PanelContext) -> forms.Data:

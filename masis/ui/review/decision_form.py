@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Self, cast, get_args
 from pydantic import BeforeValidator, Field, Strict, model_validator
 
 from masis.api.audits import audit_citations, citations_kept
+from masis.audit.issues import about_same_words
 from masis.audit.sentences import split_sentences
 from masis.schema.audit import CitationAudit, Issue
 from masis.schema.base import Record
@@ -26,7 +27,6 @@ from masis.services.drafts import clean, read_form, read_if_valid
 from masis.services.records import RunSummary
 from masis.services.reviews import OTHER, reason_text, reasons_for, suggested
 from masis.settings import Settings
-from masis.views.answer import about_same_words
 from masis.views.diff import word_changes
 from masis.views.log_entries import entry_texts
 from masis.views.marks import reference_marks
@@ -360,7 +360,7 @@ def check(answer: str, case: Case, settings: Settings | None = None, shown: str 
     audit = _audited(answer, case, settings)
     fabricated = list(dict.fromkeys(audit.invalid_citations))
     return {
-        "valid": sum(citation.status == "valid" for citation in audit.citations),
+        "references": len(audit.citations),
         "beside": _beside(len(citations_kept(case, answer)), len(case.given_citations)),
         "changed": _changed(shown, answer) if shown is not None else "",
         "fabricated": [shortened(each, 60) for each in fabricated[:OFFENDERS_NAMED]],

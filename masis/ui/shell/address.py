@@ -253,7 +253,9 @@ def show_pages(total: int, size: int, *, key: str) -> None:
     if pages > 1:
         # in a row the widget is as narrow as it may be, and then leaves numbers out
         width = PAGE_BUTTON_PX * (min(pages, 7) + 2)
-        st.pagination(pages, width=width, **kept("page", 1, shows=number("page"), key=key, drops=()))
+        with st.container(horizontal=True, vertical_alignment="center", width="content"):
+            st.pagination(pages, width=width, **kept("page", 1, shows=number("page"), key=key, drops=()))
+            st.caption(f"{number('page'):,} of {pages:,}", width="content")
 
 
 def known(read: Callable[[str], Record], record_id: str) -> Record | None:

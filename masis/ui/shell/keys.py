@@ -70,12 +70,12 @@ CHANGE = Key("M", "M", "Change the verdict that stands on a settled case")
 UNDO_FINAL = Key("U", "U", "Undo the final verdict shown, else the one just recorded")
 RECORD = Key("Ctrl+Enter", "Ctrl Enter", "Record the final verdict and open the next case, also while typing")
 AGREE = Key("A", "A", "Agree with the grade of the opened abstract")
-SEARCH = Key("/", "/", "Search the cases")
+SEARCH = Key("/", "/", "Search the queue")
 
 _DECIDE = (APPROVE, OVERRIDE, REJECT, ESCALATE, REASON, TAKE, INSERT, NOTE, LABELS, LABEL_WORDS, REPORT)
 GROUPS: tuple[tuple[str, tuple[Key, ...]], ...] = (
     ("Decide", (*_DECIDE, SUBMIT, LEAVE, UNDO)),
-    ("Go on", (NEXT, SKIP, FORWARD, BACK)),
+    ("Go on", (NEXT, SKIP, FORWARD, BACK, SEARCH)),
     ("Look", (NEXT_ISSUE, PREVIOUS_ISSUE, TURN, SWITCH, ITERATION_BACK, ITERATION_FORWARD, DIFF, HELP)),
 )
 
@@ -128,5 +128,5 @@ def focus_on(container: str) -> None:
 def page_keys(page: str) -> None:
     """Listen for the keys of a page, and show them on H or ?; to be drawn after the page."""
     case_id = address.value("case")
-    about = {"focus": st.session_state.pop(_FOCUS, None), "case": case_id}
+    about = {"focus": st.session_state.pop(_FOCUS, None), "case": case_id, "page": address.value("page")}
     _KEYS(data={**page_key_map(page, case_id), **about}, key="page-keys")
