@@ -7,9 +7,9 @@ from pathlib import Path
 import streamlit as st
 
 from masis.ui.admin.health_page import health_notice
-from masis.ui.components.page_keys import page_keys
 from masis.ui.shell.address import value
-from masis.ui.shell.frame import crash_page, database_errors, demo_notice, page_icon, styles, tab_title
+from masis.ui.shell.frame import PAGE_ICON, crash_page, database_errors, demo_notice, styles, tab_title
+from masis.ui.shell.keys import page_keys
 from masis.ui.shell.reach import reach_notice
 from masis.ui.shell.reviewer import reviewer_badge, signed_in_or_stop
 from masis.ui.shell.streamlit_internals import break_long_marks, let_callbacks_finish
@@ -20,7 +20,7 @@ PAGES = Path(__file__).resolve().parent / "pages"
 let_callbacks_finish()
 break_long_marks()
 
-st.set_page_config(page_title="MASIS Workbench", page_icon=page_icon(), layout="wide")
+st.set_page_config(page_title="MASIS Workbench", page_icon=PAGE_ICON, layout="wide")
 styles()
 
 page = st.navigation(

@@ -13,8 +13,7 @@ from streamlit.testing.v1 import AppTest
 
 from masis.services import Workbench
 from masis.services.imports import ImportService, ImportStep
-from masis.ui.imports.form import COLUMNS
-from masis.ui.imports.page import IMPORTS, FileImport
+from masis.ui.imports.page import COLUMNS, IMPORTS, FileImport
 from tests.reviewing import ADA
 from tests.ui.conftest import Serve, open_page, texts
 

@@ -96,7 +96,7 @@ def test_who_may_not_see_what_the_audit_found_filters_by_that_as_a_whole(query: 
 
 
 def test_what_is_put_into_the_address_comes_out_again(query: dict[str, str]) -> None:
-    address.put_words("field", ["Law, public", "100% done", "ä/ö", 'quote"'])
+    address.put("field", address.in_words(["Law, public", "100% done", "ä/ö", 'quote"']))
     assert address.words("field") == ["Law, public", "100% done", "ä/ö", 'quote"']
     for chosen, written in (
         ((0.25, 0.9), "0.25-0.9"),

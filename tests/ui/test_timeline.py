@@ -10,7 +10,7 @@ from masis.schema.case import Case
 from masis.schema.run import Event
 from masis.services import demo_cases
 from masis.settings import Settings
-from masis.ui.new_audit.timeline import STEP, Shown, timeline, waiting
+from masis.ui.new_audit.live_run import STEP, Shown, timeline, waiting
 from tests.scripted import ScriptedCritic, roles
 
 CASE = next(case for case in demo_cases() if case.id == "strategy-01-fabricated")

@@ -41,10 +41,13 @@ def show_health(workbench: Workbench) -> None:
     tested: tuple[HealthItem, ...] = st.session_state.get(_TESTED, ())
     if tested:
         found = (*(item for item in found if item.name != "models"), *tested)
+    asked = "no model was called"
+    if tested:
+        asked = "every model answered" if all(item.ok for item in tested) else "not every model can be used"
     with st.container(horizontal=True, vertical_alignment="center"):
         st.button("Check again", icon=":material/refresh:", on_click=_look)
         action("Test the models", "test-models", "bolt", _ask, workbench, why=_ASKING)
-        st.caption(f"Checked at {datetime.fromisoformat(checked.at):%H:%M:%S} UTC; {_asked(tested)}.")
+        st.caption(f"Checked at {datetime.fromisoformat(checked.at):%H:%M:%S} UTC; {asked}.")
     if all(item.ok for item in found):
         st.markdown(":green[**All checks passed.**]")
     else:
@@ -97,7 +100,7 @@ def health_frame(found: Iterable[HealthItem]) -> pd.DataFrame:
         [
             area.get(item.name, "Other"),
             "Small audit" if item.name == "auditor" else item.name[:1].upper() + item.name[1:],
-            _result(item),
+            ":gray[– not installed]" if item.absent else ":green[✓ passed]" if item.ok else ":red[✗ failed]",
             escaped(item.message) + (f" **{escaped(item.cure)}**" if item.cure else ""),
         ]
         for item in sorted(found, key=place)
@@ -107,20 +110,8 @@ def health_frame(found: Iterable[HealthItem]) -> pd.DataFrame:
     return frame
 
 
-def _result(item: HealthItem) -> str:
-    if item.absent:
-        return ":gray[– not installed]"
-    return ":green[✓ passed]" if item.ok else ":red[✗ failed]"
-
-
-def _asked(tested: tuple[HealthItem, ...]) -> str:
-    if not tested:
-        return "no model was called"
-    return "every model answered" if all(item.ok for item in tested) else "not every model can be used"
-
-
 def _look() -> None:
-    REPORTS.renewed()
+    REPORTS.current(renew=True)
     st.session_state.pop(_TESTED, None)
 
 
@@ -171,27 +162,23 @@ def show_reassessment(workbench: Workbench) -> None:
         st.markdown(f"For so many use the command line: {command_markdown('masis db reassess')}.")
         return
     if found is not None:
-        _changes(found)
+        lines = [*in_words(found)]
+        if found.reasons:
+            named = ", ".join(f"{REASON[code].text} {count:,}" for code, count in found.reasons.most_common())
+            lines.append(f"Reasons for review: {named}.")
+        st.markdown("\n".join(f"- {escaped(line)}" for line in lines))
     if not waiting:
         return
-    named = bool(actor().name.strip())
+    unnamed = not actor().name.strip()
     shown: dict[str, Any] = {"takes": "oversee"}
     with st.container(horizontal=True, vertical_alignment="center"):
         action("Show what would change", "reassess-look", "", _reassess, workbench, False, **shown)
         if found is not None and not found.applied:
-            shown |= {"disabled": not named, "why": "Each change is an entry of the decision log, with your name."}
+            shown |= {"disabled": unnamed, "why": "Each change is an entry of the decision log, with your name."}
             label = f"Reassess {counted(waiting, 'audit')}"
             action(label, "reassess-do", "", _reassess, workbench, True, type="primary", **shown)
-            if not named:
+            if unnamed:
                 st.caption("Type your name first: each change is an entry of the decision log.")
-
-
-def _changes(found: Reassessment) -> None:
-    lines = [*in_words(found)]
-    if found.reasons:
-        named = ", ".join(f"{REASON[code].text} {count:,}" for code, count in found.reasons.most_common())
-        lines.append(f"Reasons for review: {named}.")
-    st.markdown("\n".join(f"- {escaped(line)}" for line in lines))
 
 
 def _reassess(workbench: Workbench, apply: bool) -> None:

@@ -36,16 +36,15 @@ class Checked(NamedTuple):
 
     def without_counts(self) -> Checked:
         """Return the report without the size of the database and of the log, which says whether others have decided."""
-        return self._replace(report=HealthReport(tuple(map(_without_counts, self.report.items))))
+        items = []
+        for item in self.report.items:
+            shorter = {"database": item.message.partition(" (")[0], "decision log": "intact"}
+            items.append(item._replace(message=shorter[item.name]) if item.ok and item.name in shorter else item)
+        return self._replace(report=HealthReport(tuple(items)))
 
     def to_json(self) -> dict[str, Any]:
         """As a program reads it."""
         return {**self.report.to_json(), "checked_at": self.at}
-
-
-def _without_counts(item: HealthItem) -> HealthItem:
-    shorter = {"database": item.message.partition(" (")[0], "decision log": "intact"}
-    return item._replace(message=shorter[item.name]) if item.ok and item.name in shorter else item
 
 
 class HealthReports:
@@ -67,23 +66,16 @@ class HealthReports:
         last = self._last
         return last[1] if last is not None and last[0] == self._of() else None
 
-    def current(self) -> Checked:
+    def current(self, *, renew: bool = False) -> Checked:
         """Return a report that is young enough, else a new one; concurrent callers wait for the same one."""
         with self._looking:
             last = self.latest()
-            return last if last is not None and self._clock() < self._until else self._renew()
-
-    def renewed(self) -> Checked:
-        """Make a new report and return it."""
-        with self._looking:
-            return self._renew()
-
-    def _renew(self) -> Checked:
-        begun, of = self._clock(), self._of()
-        made = Checked(self._look(of), utc_now())
-        self._last, ended = (of, made), self._clock()
-        self._until = ended + max(KEPT_AT_LEAST_S, KEPT_FOR * (ended - begun))
-        return made
+            if last is None or renew or self._clock() >= self._until:
+                begun, of = self._clock(), self._of()
+                last = Checked(self._look(of), utc_now())
+                self._last, ended = (of, last), self._clock()
+                self._until = ended + max(KEPT_AT_LEAST_S, KEPT_FOR * (ended - begun))
+            return last
 
     def watch(self, every_s: float = WATCHED_EVERY_S) -> None:
         """Look now and every hour, on a thread that ends with the process, so that the frame can say what is wrong."""

@@ -61,7 +61,11 @@ def show_retention(workbench: Workbench) -> None:
         if plan is not None and plan.goes:
             _removal(workbench, plan)
     _show_result()
-    _history(workbench)
+    st.header("What was removed")
+    if purges := workbench.store.purges.history():
+        st.table(removals_frame(purges), border="horizontal", alt="Removals")
+    else:
+        st.caption("Nothing so far. Each removal is recorded here, without any text of what was removed.")
     _executions(workbench)
 
 
@@ -209,7 +213,6 @@ def _remove(workbench: Workbench, rule: RetentionRule, total: int, by: Actor) ->
 
 
 def _show_result() -> None:
-    """Say what the removal just made has removed."""
     done: Purged | None = st.session_state.pop(_DONE, None)
     if done is None:
         return
@@ -225,15 +228,6 @@ def _show_result() -> None:
     if done.shrunk is not None:
         size = f"The file had {file_size(done.shrunk.before)} and has {file_size(done.shrunk.after)} now."
         st.caption(f"{size}{f' It did not give all room back: {done.shrunk.why_not}.' if done.shrunk.why_not else ''}")
-
-
-def _history(workbench: Workbench) -> None:
-    st.header("What was removed")
-    purges = workbench.store.purges.history()
-    if not purges:
-        st.caption("Nothing so far. Each removal is recorded here, without any text of what was removed.")
-        return
-    st.table(removals_frame(purges), border="horizontal", alt="Removals")
 
 
 HOW = {
@@ -273,24 +267,19 @@ def _executions(workbench: Workbench) -> None:
     if blind:
         st.caption(f":material/visibility_off: {MACHINE_HIDDEN} How audits ended is left out.")
     rows = [execution_row(each, blind=blind) for each in page.rows]
-    columns = [each for each in EXECUTION_COLUMNS if not (blind and each["title"] in _FOUND)]
+    found = [] if blind else COLUMNS_OF_FOUND
+    columns = [column("Case", "main"), column("Ended (UTC)", "figure"), *found, column("Models", hide="hide-medium")]
     if case := linked_table(columns, rows, description="Execution log", key="executions"):
         st.switch_page("pages/review.py", query_params={"case": case})
     address.show_pages(page.total, EXECUTIONS, key="executions-page")
 
 
-EXECUTION_COLUMNS = [
-    column("Case", "main"),
-    column("Ended (UTC)", "figure"),
+COLUMNS_OF_FOUND = [
     column("Ended because"),
     column("Iterations", "figure"),
     column("Quality", "figure"),
     column("Improvement", "figure", hide="hide-narrow"),
-    column("Models", hide="hide-medium"),
 ]
-
-
-_FOUND = ("Ended because", "Iterations", "Quality", "Improvement")
 """The columns that say what an audit found."""
 
 
@@ -302,10 +291,6 @@ def execution_row(each: Execution, *, blind: bool = False) -> Row:
         improvement = None if each.improvement is None else f"{each.improvement:+.1f} %"
         found = [why, each.iterations, score_text(each.final_quality), improvement]
     case: Cell = {"text": each.case_id, "href": address.link("review", case=each.case_id), "open": each.case_id}
-    return row(
-        {**case, "below": [f"run {each.run_id}"]},
-        moment(each.at),
-        *found,
-        {"text": models_words(each.models), "below": [f"version {each.app}"]},
-        open=each.case_id,
-    )
+    case["below"] = [f"run {each.run_id}"]
+    models: Cell = {"text": models_words(each.models), "below": [f"version {each.app}"]}
+    return row(case, moment(each.at), *found, models, open=each.case_id)

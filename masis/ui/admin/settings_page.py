@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -16,14 +15,14 @@ from masis.integrations.local import PREFIX, local_names, model_files, scoring
 from masis.schema.wording import counted
 from masis.services import Workbench
 from masis.services.background import BackgroundTask, BackgroundTasks
-from masis.settings import GROUPS, OFFLINE, Loaded, Origin, Settings, load
+from masis.settings import GROUPS, OFFLINE, Loaded, Settings, load
 from masis.settings.ranges import spelled
-from masis.settings.reference import Row, rows
+from masis.settings.reference import rows
 from masis.ui.admin.health_reports import REPORTS
 from masis.ui.live import draw_task, show_live
 from masis.ui.queue.overview import standing_counts
 from masis.ui.shell.permissions import action
-from masis.ui.shell.reviewer import actor
+from masis.ui.shell.reviewer import acting, actor
 from masis.ui.shell.served_database import command_markdown
 from masis.version import APP, RUBRIC
 from masis.views.markdown import escaped
@@ -72,21 +71,15 @@ def settings_frame(loaded: Loaded) -> pd.DataFrame:
     cells: list[list[str]] = []
     for group in GROUPS:
         cells.append([f"**{group.title}**", "", f"*{escaped(group.meaning)}*", ""])
-        cells += [
-            [f"`{row.name}`", _value(row), escaped(row.meaning), _origin(row.origin)] for row in rows(loaded, group)
-        ]
+        for row in rows(loaded, group):
+            value, by = escaped(row.spelled), str(row.origin.kind)
+            if row.changed:
+                default = "" if row.default is None else f" (default {escaped(spelled(row.default))})"
+                value = f"**:blue[{value}]**{default}"
+            if by != "default":
+                by = f":blue-badge[{by}] {escaped(row.origin.place)}"
+            cells.append([f"`{row.name}`", value, escaped(row.meaning), by])
     return pd.DataFrame(cells, columns=["Setting", "Value", "Meaning", "Set by"])
-
-
-def _value(row: Row) -> str:
-    if not row.changed:
-        return escaped(row.spelled)
-    default = f" (default {escaped(spelled(row.default))})" if row.default is not None else ""
-    return f"**:blue[{escaped(row.spelled)}]**{default}"
-
-
-def _origin(origin: Origin) -> str:
-    return origin.kind if origin.kind == "default" else f":blue-badge[{origin.kind}] {escaped(origin.place)}"
 
 
 def _health() -> None:
@@ -107,18 +100,14 @@ def _database(workbench: Workbench) -> None:
     st.caption("Cases, audits, decisions and drafts are stored in this one file:")
     st.text(str(workbench.database))
     standings = workbench.cases.facets_for(actor()).standings
+    beside = workbench.database.with_name(f"{workbench.database.name}-wal")  # written by SQLite while it is in use
+    held = file_size(sum(file.stat().st_size for file in (workbench.database, beside) if file.exists()))
     hidden = workbench.team.hides_counts_from(actor())  # a file grows as others decide
-    size = "" if hidden else f"{_size(workbench.database)} on disk, "
+    size = "" if hidden else f"{held} on disk, "
     st.caption(f"{size}{counted(sum(standings.values()), 'case')}")
     standing_counts(standings)
     st.caption(f"MASIS Workbench {APP}, rubric {RUBRIC}")
     st.caption(f"To copy it while it is in use: {command_markdown('masis db backup FILE')}")
-
-
-def _size(database: Path) -> str:
-    """Return the size of the database file with the one SQLite writes beside it while it is in use."""
-    files = (database.with_name(database.name + suffix) for suffix in ("", "-wal"))
-    return file_size(sum(file.stat().st_size for file in files if file.exists()))
 
 
 # --- the verifier: what decides now, what a model is and where its file lies, its download, and its use ------------
@@ -172,7 +161,11 @@ class Look(NamedTuple):
 def look_at(verifier: str, settings: Settings) -> Look:
     """Look at a verifier without using it: what it is, where it lies or where it sends texts. Loads no weights."""
     try:
-        facts = [line for name in local_names(verifier) for line in _local_facts(name)]
+        facts = []
+        for name in local_names(verifier):
+            labels = scoring.check(name)
+            lines = model_files.described(model_files.recorded(model_files.find(name)), labels.words)
+            facts += [re.sub(r" {2,}", ": ", line, count=1) for line in lines]  # columns need a font of one width
         resolve_model(verifier, "verifier", settings)
         alone = settings.model_copy(update=dict.fromkeys(settings.models(), OFFLINE) | {"verifier": verifier})
         sent = addresses(alone)
@@ -182,12 +175,6 @@ def look_at(verifier: str, settings: Settings) -> Look:
         return Look(error=str(error))
     where = f"Question, evidence and answer are sent to {', '.join(sent)}." if sent else "Nothing leaves this machine."
     return Look((*facts, where))
-
-
-def _local_facts(name: str) -> list[str]:
-    labels = scoring.check(name)
-    lines = model_files.described(model_files.recorded(model_files.find(name)), labels.words)
-    return [re.sub(r" {2,}", ": ", line, count=1) for line in lines]  # columns need a font of one width
 
 
 def verifier_of(model: str, *, offline_first: bool) -> str:
@@ -205,7 +192,15 @@ def show_verifier(workbench: Workbench) -> None:
     """Draw the choice of the verifier."""
     st.header("Verifier", anchor="verifier")
     current = workbench.settings.verifier
-    st.caption(_in_words(current))
+    if current == OFFLINE:
+        st.caption(
+            "The offline checks read English. They confirm only what is safe and leave the rest, and other languages, "
+            "“not confirmed”. A better verifier is one setting away: a model on this machine, or a language model."
+        )
+    elif "," in current:
+        st.caption("The offline checks judge first; the model decides what they leave open.")
+    else:
+        st.caption("This model judges every claim.")
     st.text(f"In use: {current}")
     options = dict.fromkeys((*offered_models(workbench.settings, "verifier"), current))
     plain = [name for name in options if "," not in name]
@@ -229,17 +224,6 @@ def show_verifier(workbench: Workbench) -> None:
             _look(workbench, chosen, verifier_of(chosen, offline_first=first))
 
 
-def _in_words(verifier: str) -> str:
-    if verifier == OFFLINE:
-        return (
-            "The offline checks read English. They confirm only what is safe and leave the rest, and other languages, "
-            "“not confirmed”. A better verifier is one setting away: a model on this machine, or a language model."
-        )
-    if "," in verifier:
-        return "The offline checks judge first; the model decides what they leave open."
-    return "This model judges every claim."
-
-
 def _look(workbench: Workbench, chosen: str, verifier: str) -> None:
     look = look_at(chosen, workbench.settings)
     if look.absent:
@@ -257,20 +241,17 @@ def _look(workbench: Workbench, chosen: str, verifier: str) -> None:
             st.code(permanent(verifier), language="toml")
         return
     shown: dict[str, Any] = {"takes": "configure", "type": "primary"}
-    action("Use it for new audits", "verifier-use", "check", _use, workbench, verifier, **shown)
-
-
-def _use(workbench: Workbench, verifier: str) -> None:
-    workbench.use_settings(actor(), workbench.settings.model_copy(update={"verifier": verifier}))
-
-
-def _start(workbench: Workbench, name: str) -> None:
-    workbench.access.require(actor(), "configure")
-    DOWNLOADS.start(name, lambda: ModelDownload(name))
+    chosen_one = workbench.settings.model_copy(update={"verifier": verifier})
+    action("Use it for new audits", "verifier-use", "check", acting(workbench.use_settings, chosen_one), **shown)
 
 
 def _download(workbench: Workbench, name: str) -> None:
     """Draw what to do about a model that is not here: download it, how far that has come, why it failed."""
+
+    def start() -> None:
+        workbench.access.require(actor(), "configure")
+        DOWNLOADS.start(name, lambda: ModelDownload(name))
+
     download = DOWNLOADS.get(name)
     if download is not None and not download.over:
         find, says = partial(DOWNLOADS.get, name), "You can leave this page: the download goes on."
@@ -283,4 +264,4 @@ def _download(workbench: Workbench, name: str) -> None:
         "This model is not on this machine yet. It is downloaded once into the cache of the Hugging Face hub; its "
         "licence is shown then. No code of its repository is run."
     )
-    action("Download", "verifier-download", "download", _start, workbench, name, takes="configure")
+    action("Download", "verifier-download", "download", start, takes="configure")

@@ -1,11 +1,14 @@
-"""A table whose rows lead somewhere, for the lists of cases, audits, abstracts and the like."""
+"""A table whose rows lead somewhere, for the lists of cases, audits, abstracts, figures and the like."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal, TypedDict
+from collections.abc import Mapping, Sequence
+from typing import Literal, NamedTuple, TypedDict
+
+import streamlit as st
 
 from masis.ui.components import nothing, registered
+from masis.ui.shell import address
 from masis.views.words import LabelData
 
 _TABLE = registered("linked_table")
@@ -76,3 +79,41 @@ def linked_table(columns: Sequence[Column], rows: Sequence[Row], *, description:
         data={"columns": columns, "rows": rows, "description": description}, key=key, on_open_change=nothing
     ).open
     return opened if isinstance(opened, str) else None
+
+
+class Figure(NamedTuple):
+    """A figure in words with its base, how to read it, and the page and parameters of the cases behind it."""
+
+    title: str
+    value: str
+    reads: str
+    page: str = ""
+    parameters: Mapping[str, str] = {}
+
+
+def figure_table(
+    figures: Sequence[Figure], *, key: str, description: str, here: str = "", keeps: Mapping[str, str] | None = None
+) -> Figure | None:
+    """Draw figures; a click on one opens the page behind it.
+
+    Args:
+        figures: What is drawn, in order.
+        key: The name of the element.
+        description: What the figures are of: the heading of their names.
+        here: The page that draws them; a figure that leads to it keeps the parameters ``keeps`` and is returned.
+        keeps: Parameters of this page's address that stay.
+
+    """
+    columns = [column(description, "main"), column("Figure", "figure"), column("How to read it", "text")]
+    rows = []
+    for each in figures:
+        value: Cell = {"text": each.value}
+        if each.page:
+            kept = keeps if each.page == here and keeps else {}
+            value |= {"href": address.link(each.page, **{**kept, **each.parameters}), "open": each.title}
+        rows.append(row({"text": each.title}, value, {"quote": each.reads}, open=each.title if each.page else None))
+    opened = linked_table(columns, rows, description=description, key=key)
+    chosen = next((each for each in figures if each.page and each.title == opened), None)
+    if chosen is not None and chosen.page != here:
+        st.switch_page(f"pages/{chosen.page}.py", query_params=dict(chosen.parameters))
+    return chosen

@@ -48,7 +48,11 @@ def show_datasets(workbench: Workbench) -> None:
         st.success(f"{escaped(name)} is frozen.", icon=":material/check_circle:")
     versions = workbench.store.datasets.list_all()
     if versions:
-        _list(versions)
+        rows = [version_row(each, marked=each.name == address.value("version")) for each in versions]
+        if name := linked_table(VERSIONS, rows, description="Dataset versions", key="dataset-versions"):
+            address.put("against", "")
+            address.put("version", name)
+            st.rerun()
     else:
         st.info(
             "There is no version yet. Freeze the cases that people have decided below, or those of a filter: choose "
@@ -85,14 +89,6 @@ def version_row(each: DatasetVersion, *, marked: bool = False) -> Row:
         open=each.name,
         marked=marked,
     )
-
-
-def _list(versions: tuple[DatasetVersion, ...]) -> None:
-    rows = [version_row(each, marked=each.name == address.value("version")) for each in versions]
-    if name := linked_table(VERSIONS, rows, description="Dataset versions", key="dataset-versions"):
-        address.put("against", "")
-        address.put("version", name)
-        st.rerun()
 
 
 def _opened(workbench: Workbench, name: str, versions: tuple[DatasetVersion, ...]) -> None:

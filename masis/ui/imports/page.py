@@ -2,44 +2,213 @@
 
 from __future__ import annotations
 
+import hashlib
+import tempfile
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 import streamlit as st
+from pydantic import ValidationError
 
-from masis.datasets.mapping.profile import OWN_FORMAT, Profile, builtin
+from masis.datasets.mapping.profile import (
+    OWN_FORMAT,
+    ColumnChoice,
+    Profile,
+    builtin,
+    columns_key,
+    likely_choice,
+    profile_of,
+    still_there,
+)
+from masis.datasets.mapping.reader import Fitting
 from masis.errors import InputError, MasisError
+from masis.schema.columns import Column, columns_of
 from masis.schema.wording import counted
 from masis.services import Actor, Workbench
 from masis.services.background import BackgroundTask, BackgroundTasks
 from masis.services.imports import ImportStep, Look
 from masis.ui.components import registered
-from masis.ui.components.linked_table import Row, column, linked_table, row
-from masis.ui.imports.form import (
-    COLUMNS,
-    LONGEST_PASTED,
-    Chosen,
-    ImportForm,
-    Reading,
-    chosen_file,
-    drop_file,
-    empty_form,
-    look_at,
-    reading_of,
-    remember,
-    take_text,
-    take_upload,
-)
+from masis.ui.components.linked_table import column, linked_table, row
 from masis.ui.live import draw_task, show_live
 from masis.ui.new_audit.form import understood_case
 from masis.ui.queue.overview import show_unaudited
 from masis.ui.shell import address
-from masis.ui.shell.inputs import take_typed, typing_area
+from masis.ui.shell.inputs import take_typed
 from masis.ui.shell.permissions import action
 from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import served_workbench
+from masis.ui.shell.stored_form import StoredForm, show_file
+
+# the form: which file, or what was pasted, and how it is read; stored as it is filled in
+
+MOST_HELD = 50
+"""Files held at a time."""
+COLUMNS = "columns"
+"""The format in which a person says which column holds what."""
+
+LONGEST_PASTED = 200_000
+LONGEST_NAME = 120
+PASTED = "Pasted rows"
+DRAFT_OF_COLUMNS = "import-columns:"
+
+
+class HeldFiles:
+    """Files that were uploaded or pasted, by tokens that nobody can guess, until they are imported or removed.
+
+    They lie in a temporary folder that only the server's user can read, and are gone when the server ends.
+    """
+
+    def __init__(self) -> None:
+        self.folder = tempfile.TemporaryDirectory(prefix="masis-imports-")
+        self._held: dict[str, Path] = {}
+
+    def put(self, content: bytes, token: str) -> None:
+        """Hold a file under a token; the oldest gives way."""
+        path = Path(self.folder.name) / token
+        path.write_bytes(content)
+        self._held[token] = path
+        for oldest in list(self._held)[:-MOST_HELD]:
+            self.drop(oldest)
+
+    def path(self, token: str) -> Path | None:
+        """Return where a file lies; None where it is no longer held."""
+        path = self._held.get(token)
+        return path if path is not None and path.exists() else None
+
+    def drop(self, token: str) -> None:
+        """Remove a file."""
+        if (path := self._held.pop(token, None)) is not None:
+            path.unlink(missing_ok=True)
+
+
+@st.cache_resource(show_spinner=False, on_release=lambda files: files.folder.cleanup())
+def held_files() -> HeldFiles:
+    """Return the files of this server."""
+    return HeldFiles()
+
+
+class ImportForm(StoredForm):
+    """The form of one session: what was pasted, or the token and the name of the uploaded file."""
+
+    SUBJECT = "import"
+    text: str = ""
+    token: str = ""
+    name: str = ""
+
+
+class Chosen(NamedTuple):
+    """The file of the form: where it lies, its token, and the name that its format is recognised by."""
+
+    path: Path
+    token: str
+    name: str
+
+
+class Reading(NamedTuple):
+    """How a file is read: what it may be, its columns, the format and the columns chosen, and what is remembered of it.
+
+    ``format`` is "" where several fit and none has been chosen.
+    """
+
+    fitting: Fitting
+    columns: tuple[Column, ...]
+    key: str
+    format: str
+    choice: ColumnChoice
+
+    @property
+    def ready(self) -> bool:
+        """Whether it is settled how the file is read."""
+        return self.choice.complete if self.format == COLUMNS else bool(self.format)
+
+    @property
+    def profile(self) -> Profile | None:
+        """The profile to read it by; None for the workbench's own format."""
+        if self.format == COLUMNS:
+            return profile_of(self.choice, self.columns)
+        return builtin().get(self.format)
+
+
+def _take_upload(key: str) -> None:
+    """Hold an uploaded file; what was pasted stays, and is shown again when the file is removed."""
+    take_typed()
+    form, file = ImportForm.current(), st.session_state.get(key)
+    if file is None:
+        return
+    form.uploads += 1
+    before, token = form.token, uuid4().hex
+    held_files().put(file.getvalue(), token)
+    form.save(token=token, name=file.name[:LONGEST_NAME])
+    held_files().drop(before)
+
+
+def _drop_file(**also: Any) -> None:
+    """Remove the uploaded file; ``also`` are further fields of the form to store."""
+    form = ImportForm.current()
+    held_files().drop(form.token)
+    form.save(token="", name="", **also)
+
+
+def _empty_form() -> None:
+    """Remove the file and the text; the field is shown empty."""
+    _drop_file(text="", version=uuid4().hex)
+
+
+def _chosen_file(form: ImportForm) -> Chosen | None:
+    """Return the file of the form, uploaded or pasted; None where there is none, or it is no longer held."""
+    token, name, text = form.token, form.name, form.text.strip()
+    if not token and text:
+        content = form.text.encode("utf-8", "replace")
+        token = f"pasted-{hashlib.sha256(content).hexdigest()}"
+        if held_files().path(token) is None:
+            held_files().put(content, token)
+        # The name tells the format: a text that is no JSON is a table, as copied from a spreadsheet
+        name = f"{PASTED}.{'json' if text.startswith('[') else 'jsonl' if text.startswith('{') else 'csv'}"
+    path = held_files().path(token)
+    return Chosen(path, token, name) if path is not None else None
+
+
+def _reading_of(workbench: Workbench, form: ImportForm, chosen: Chosen) -> Reading:
+    """Return how a file is read: as chosen for this set of columns before, else as its first row tells.
+
+    Raises InputError where it can't be read at all.
+    """
+    fitting = _formats(chosen.path, chosen.name, form.owner)
+    columns, key = columns_of(fitting.row), columns_key(fitting.row)
+    remembered = workbench.drafts.get(form.owner, DRAFT_OF_COLUMNS + key).values
+    known = remembered.get("format")
+    if not (isinstance(known, str) and (known in (COLUMNS, OWN_FORMAT) or known in builtin())):
+        known = fitting.formats[0] if len(fitting.formats) == 1 else "" if fitting.formats else COLUMNS
+    try:
+        choice = ColumnChoice.model_validate(remembered["columns"]) if "columns" in remembered else None
+    except ValidationError:  # of another version
+        choice = None
+    choice = likely_choice(columns) if choice is None else choice
+    return Reading(fitting, columns, key, known, still_there(choice, columns))
+
+
+def _remember(key: str, **values: Any) -> None:
+    """Remember how files with this set of columns are read."""
+    form = ImportForm.current()
+    served_workbench().drafts.save(form.owner, DRAFT_OF_COLUMNS + key, values)
+    form.refused = None
+
+
+@st.cache_resource(show_spinner=False, max_entries=16)
+def _formats(path: Path, name: str, _owner: Actor) -> Fitting:
+    return served_workbench().imports.formats_of(_owner, path, name=name)
+
+
+@st.cache_resource(show_spinner="Reading the first rows", max_entries=8)
+def _look(path: Path, name: str, profile: str, _owner: Actor) -> Look:
+    read_by = Profile.model_validate_json(profile) if profile else None
+    return served_workbench().imports.look(_owner, path, read_by, name=name)
+
+
+# the page
 
 CASES_SHOWN = 3
 PROBLEMS_SHOWN = 50
@@ -126,10 +295,10 @@ def show_imports(workbench: Workbench) -> None:
         with st.container():  # always there, as are the next: what comes and goes in one moves nothing below it
             _file(form)
         reading = error = None
-        chosen = chosen_file(form)
+        chosen = _chosen_file(form)
         if chosen is not None:
             try:
-                reading = reading_of(workbench, form, chosen)
+                reading = _reading_of(workbench, form, chosen)
             except InputError as found:
                 error = found
         with st.container():
@@ -147,8 +316,16 @@ def show_imports(workbench: Workbench) -> None:
         elif reading is None:
             _refused(str(error))
         else:
-            look = look_at(form, chosen, reading) if reading.ready else None
-            _start_button(form, look)
+            look = None
+            if reading.ready:
+                profile = "" if reading.profile is None else reading.profile.model_dump_json()
+                look = _look(chosen.path, chosen.name, profile, form.owner)
+            shown: dict[str, Any] = {"type": "primary", "width": "stretch", "shortcut": "Ctrl+Enter"}
+            nothing_to_import = look is None or not look.cases
+            action("Import the cases", "start-import", "upload_file", _start, disabled=nothing_to_import, **shown)
+            with st.container():
+                if form.refused:
+                    _refused(str(form.refused))
             _first_rows(look, reading)
 
 
@@ -157,25 +334,19 @@ def show_imports(workbench: Workbench) -> None:
 
 def _file(form: ImportForm) -> None:
     if form.token:
-        st.markdown("**File**")
-        with st.container(horizontal=True, vertical_alignment="center"):
-            st.text(form.name)
-            st.button("Remove the file", icon=":material/close:", type="tertiary", on_click=drop_file)
+        show_file("File", form.name, _drop_file)
         return
     key = f"import-upload-{form.uploads}"
     st.file_uploader(
-        "A file of cases, or one that another tool exported", type=UPLOADS, key=key, on_change=take_upload, args=(key,)
+        "A file of cases, or one that another tool exported", type=UPLOADS, key=key, on_change=_take_upload, args=(key,)
     )
-    typing_area(
+    form.text_field(
+        "text",
         "Or paste rows",
-        key="import-text",
-        text=form.text,
-        version=form.version,
         most=LONGEST_PASTED,
         rows=6,
         hint="JSON Lines, JSON, or a table with its header, as copied from a spreadsheet.",
         placeholder="question,contexts,answer",
-        on_text=take_text,
     )
 
 
@@ -191,10 +362,9 @@ def _format(form: ImportForm, reading: Reading) -> None:
         options,
         options.index(reading.format) if reading.format else None,
         key=key,
-        format_func=lambda name: _format_name(name, name in fits),
+        format_func=lambda name: (_TITLES.get(name) or builtin()[name].title) + (" (fits)" if name in fits else ""),
         placeholder="Choose the format",
-        on_change=_take_format,
-        args=(reading.key, key),
+        on_change=lambda: _remember(reading.key, format=st.session_state[key]),
     )
     if len(fits) > 1 and not reading.format:
         st.caption(f"The first row fits {counted(len(fits), 'format')}: choose one.")
@@ -202,15 +372,6 @@ def _format(form: ImportForm, reading: Reading) -> None:
         st.caption("The first row fits no format that is known: say which column holds what.")
     elif reading.format in fits:
         st.caption("Recognised by the first row." if len(fits) == 1 else "As chosen for files with these columns.")
-
-
-def _format_name(name: str, fits: bool) -> str:
-    title = _TITLES.get(name) or builtin()[name].title
-    return f"{title} (fits)" if fits else title
-
-
-def _take_format(columns_key: str, key: str) -> None:
-    remember(columns_key, format=st.session_state[key])
 
 
 _OPTIONAL = {"answer": "Answer", "id": "Id of the case", "reference": "Reference answer"}
@@ -266,25 +427,16 @@ def _column_name(name: str, samples: dict[str, str]) -> str:
 
 def _take_column(name: str, key: str) -> None:
     form = ImportForm.current()
-    chosen = chosen_file(form)
+    chosen = _chosen_file(form)
     if chosen is None:
         return
-    reading = reading_of(served_workbench(), form, chosen)
+    reading = _reading_of(served_workbench(), form, chosen)
     value: Any = st.session_state[key]
     choice = reading.choice.model_copy(update={name: tuple(value) if name == "evidence" else value})
-    remember(reading.key, format=COLUMNS, columns=choice.model_dump(mode="json"))
+    _remember(reading.key, format=COLUMNS, columns=choice.model_dump(mode="json"))
 
 
 # the first rows
-
-
-def _start_button(form: ImportForm, look: Look | None) -> None:
-    shown: dict[str, Any] = {"type": "primary", "width": "stretch", "shortcut": "Ctrl+Enter"}
-    nothing_to_import = look is None or not look.cases
-    action("Import the cases", "start-import", "upload_file", _start, disabled=nothing_to_import, **shown)
-    with st.container():
-        if form.refused:
-            _refused(str(form.refused))
 
 
 def _refused(why: str) -> None:
@@ -312,17 +464,16 @@ def _first_rows(look: Look | None, reading: Reading) -> None:
 def _problem_table(problems: Sequence[MasisError], count: int, key: str) -> None:
     if not problems:
         return
-    rows = [_problem_row(problem) for problem in problems[:PROBLEMS_SHOWN]]
+    rows = []
+    for problem in problems[:PROBLEMS_SHOWN]:
+        if isinstance(problem, InputError):
+            place = f"{problem.field}: " if problem.field else ""
+            rows.append(row(str(problem.line or ""), f"{place}{problem.problem}", problem.cure))
+        else:
+            rows.append(row(None, str(problem), None))
     linked_table(_PROBLEMS, rows, description="Problems by row", key=key)
     if count > len(rows):
         st.caption(f"and {counted(count - len(rows), 'more problem', 'more problems')}")
-
-
-def _problem_row(problem: MasisError) -> Row:
-    if not isinstance(problem, InputError):
-        return row(None, str(problem), None)
-    place = f"{problem.field}: " if problem.field else ""
-    return row(str(problem.line or ""), f"{place}{problem.problem}", problem.cure)
 
 
 # the import
@@ -331,15 +482,15 @@ def _problem_row(problem: MasisError) -> Row:
 def _start() -> None:
     take_typed()
     workbench, form, token = served_workbench(), ImportForm.current(), uuid4().hex
-    chosen = chosen_file(form)
+    chosen = _chosen_file(form)
     try:
         if chosen is None:
             raise InputError("There is no file to import", cure="Choose one first.")
-        reading = reading_of(workbench, form, chosen)
+        reading = _reading_of(workbench, form, chosen)
         if not reading.ready:
             raise InputError("It is not settled how the file is read", cure="Choose the format or the columns.")
         if reading.format == COLUMNS:
-            remember(reading.key, format=COLUMNS, columns=reading.choice.model_dump(mode="json"))
+            _remember(reading.key, format=COLUMNS, columns=reading.choice.model_dump(mode="json"))
         begun = IMPORTS.start(token, lambda: FileImport(workbench, actor(), chosen, reading.profile))
     except InputError as error:
         form.refused = error
@@ -385,11 +536,12 @@ def _ended(workbench: Workbench, found: FileImport) -> None:
     if found.failed:
         _refused(found.failed)
     _problem_table(found.problems, found.problem_count, "import-problems")
-    form = ImportForm.current()
-    if found.complete and chosen_is(form, found):
-        empty_form()
+    chosen = _chosen_file(ImportForm.current())
+    still_chosen = chosen is not None and chosen.token == found.source.token
+    if found.complete and still_chosen:
+        _empty_form()
     with st.container(horizontal=True):
-        if not found.complete and chosen_is(form, found):
+        if not found.complete and still_chosen:
             st.button(
                 "Back to the file",
                 on_click=address.put,
@@ -404,17 +556,10 @@ def _ended(workbench: Workbench, found: FileImport) -> None:
             icon=":material/checklist:",
             query_params={"order": "newest"},
         )
-    facets = workbench.cases.facets()
     with st.container(key="import-audit"):
-        show_unaudited(workbench, facets)
-
-
-def chosen_is(form: ImportForm, found: FileImport) -> bool:
-    """Return whether the file of an import is still the one in the form."""
-    chosen = chosen_file(form)
-    return chosen is not None and chosen.token == found.source.token
+        show_unaudited(workbench, workbench.cases.facets())
 
 
 def _another() -> None:
     address.put("import", "")
-    empty_form()
+    _empty_form()

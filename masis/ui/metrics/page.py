@@ -30,8 +30,7 @@ from masis.services.trust import TrustFilter
 from masis.services.trust_summary import IN_VIEW, figure, how_far, how_sure
 from masis.settings import ROLES, Role
 from masis.ui.components.charts import draw_chart
-from masis.ui.components.figures import Figure, figure_table
-from masis.ui.components.linked_table import Cell, Column, Row, column, linked_table, row
+from masis.ui.components.linked_table import Cell, Column, Figure, Row, column, figure_table, linked_table, row
 from masis.ui.queue.overview import standing_counts
 from masis.ui.shell import address
 from masis.ui.shell.address import link

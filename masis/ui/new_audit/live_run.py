@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Literal
 
 import streamlit as st
 
 from masis.api.audits import audit_citations, citations_kept
 from masis.schema.base import utc_now
+from masis.schema.run import Event
 from masis.schema.wording import counted
 from masis.services import Workbench
 from masis.services.jobs import Jobs
-from masis.services.records import RunSummary
+from masis.services.records import RunState, RunSummary
+from masis.ui.components import registered
 from masis.ui.live import served_jobs, show_live, show_stop, waits_for
-from masis.ui.new_audit.timeline import show_timeline, timeline, waiting
 from masis.ui.shell import address
 from masis.ui.shell.frame import tab_title
 from masis.ui.shell.permissions import action
@@ -22,7 +25,10 @@ from masis.ui.shell.served_database import served_workbench
 from masis.views.headline import KINDS, found_in
 from masis.views.markdown import coloured
 from masis.views.numbers import day
-from masis.views.words import MACHINE_HIDDEN, Word
+from masis.views.spending import spent_so_far
+from masis.views.words import MACHINE_HIDDEN, SCORE, STOPPED, VERDICT, Word
+
+_TIMELINE = registered("timeline")
 
 
 def show_run(workbench: Workbench, run_id: str, case_id: str) -> None:
@@ -35,7 +41,14 @@ def show_run(workbench: Workbench, run_id: str, case_id: str) -> None:
     case_id = job.subject if job else run.case_id if run else case_id
     case = workbench.cases.summary(case_id)
     busy = job is not None or (run is not None and run.state == "running")
-    title = "Auditing" if busy else _title(run)
+    title = "Auditing" if busy else "Audit finished"
+    if not busy and run is not None:
+        if run.removed_at is not None:
+            title = "Audit removed"
+        elif run.state == "interrupted":
+            title = "Audit interrupted"
+        elif run.termination == "cancelled":
+            title = "Audit stopped"
     st.set_page_config(page_title=tab_title(title, case.query))
     st.title(title, anchor=False)
     st.text(case.query)
@@ -43,14 +56,6 @@ def show_run(workbench: Workbench, run_id: str, case_id: str) -> None:
         show_live(_draw_live, run_id, case_id)
     elif run is not None:
         _over(workbench, jobs, run)
-
-
-def _title(run: RunSummary | None) -> str:
-    if run is not None and run.removed_at is not None:
-        return "Audit removed"
-    if run is not None and run.state == "interrupted":
-        return "Audit interrupted"
-    return "Audit stopped" if run is not None and run.termination == "cancelled" else "Audit finished"
 
 
 def _draw_live(run_id: str, case_id: str) -> bool:
@@ -68,7 +73,7 @@ def _draw_live(run_id: str, case_id: str) -> bool:
         shown = timeline(workbench.runs.events(run_id), "running", utc_now())
     stopping = jobs.cancelling("audit", run_id)
     show_stop("audit", "steps", stopping=stopping, on_click=acting(jobs.cancel, "audit", case_id))
-    show_timeline(shown, key="timeline")
+    _TIMELINE(data=shown, key="timeline")
     if shown["groups"]:
         show_found_so_far(workbench, run_id)
     return True
@@ -98,7 +103,7 @@ def _over(workbench: Workbench, jobs: Jobs, run: RunSummary) -> None:
     with st.container(horizontal=True):
         if run.state == "interrupted" and run.removed_at is None:
             why = "Goes on after the last finished iteration."
-            action("Resume", "resume-audit", "play_arrow", _resume, run.id, run.case_id, why=why, type="primary")
+            action("Resume", "resume-audit", "play_arrow", _start, run.case_id, run.id, why=why, type="primary")
         elif run.iterations and run.removed_at is None:
             _leads("Review it", "rate_review", "review", "primary", case=run.case_id, run=run.id)
         _leads("Audit again with other settings", "tune", "new", case=run.case_id)
@@ -112,10 +117,8 @@ def _over(workbench: Workbench, jobs: Jobs, run: RunSummary) -> None:
             icon=":material/auto_delete:",
         )
         return
-    why = run.why if run.state == "interrupted" else ""
-    if failure := jobs.failure("audit", run.case_id):
-        why = failure
-    show_timeline(timeline(workbench.runs.events(run.id), run.state, utc_now(), why), key="timeline")
+    why = jobs.failure("audit", run.case_id) or (run.why if run.state == "interrupted" else "")
+    _TIMELINE(data=timeline(workbench.runs.events(run.id), run.state, utc_now(), why), key="timeline")
 
 
 def _never_began(workbench: Workbench, jobs: Jobs, run_id: str, case_id: str) -> None:
@@ -140,19 +143,224 @@ def _never_began(workbench: Workbench, jobs: Jobs, run_id: str, case_id: str) ->
 def _leads(
     label: str, icon: str, page: str, kind: Literal["primary", "secondary", "tertiary"] = "secondary", **to: str
 ) -> None:
-    """Draw a button that leads to a page."""
     if st.button(label, type=kind, icon=f":material/{icon}:"):
         st.switch_page(f"pages/{page}.py", query_params=to)
 
 
-def _resume(run_id: str, case_id: str) -> None:
-    _go_to(served_jobs().resume_audit(actor(), run_id), case_id)
-
-
-def _start(case_id: str) -> None:
-    _go_to(served_jobs().audit(actor(), case_id), case_id)
-
-
-def _go_to(run_id: str, case_id: str) -> None:
-    address.put("job", run_id)
+def _start(case_id: str, resumed: str = "") -> None:
+    """Start an audit of a case, or resume the run ``resumed``; the address then leads to it."""
+    jobs = served_jobs()
+    address.put("job", jobs.resume_audit(actor(), resumed) if resumed else jobs.audit(actor(), case_id))
     address.put("case", case_id)
+
+
+# what an audit does as it does it: the events of a run, iteration by iteration, step by step
+
+STEP: dict[str, Word] = {
+    "drafting": Word("Drafting", "calm", "Writes an answer from the evidence, for a case that came without one"),
+    "citations": Word("Citations", "calm", "Looks every reference up, and finds the sentences without one"),
+    "claims": Word("Claims", "calm", "Holds each claim against the evidence"),
+    "critique": Word("Critique", "calm", "Weighs what was found and says how far the answer can be trusted"),
+    "evaluation": Word("Evaluation", "calm", "Scores faithfulness, relevance, completeness and reasoning"),
+    "revision": Word("Revision", "calm", "Mends the answer; the next iteration audits what came of it"),
+}
+
+RETRIES_SHOWN = 4
+"""The latest retried calls and repaired replies that an iteration shows; the run has all of them."""
+
+Shown = dict[str, Any]
+"""The timeline as its component draws it, or a part of it.
+
+It has groups (an iteration, or the drafting before it), each with steps, scores and what they gained, retried calls and
+repaired replies, warnings; ``live``, the last thing that happened, for those who listen; and how it ended.
+"""
+
+
+def waiting(words: str) -> Shown:
+    """Return the timeline of an audit that has not begun."""
+    return {"groups": [], "elapsed_ms": 0, "spent": "", "waiting": words, "live": words, "end": None}
+
+
+def timeline(events: Sequence[Event], state: RunState, now: str, why: str = "") -> Shown:
+    """Return the timeline of a run. ``now`` is the time (ISO 8601) that a run under way is measured to."""
+    groups: dict[int | None, Shown] = {}
+    begun: dict[tuple[int | None, str | None], tuple[str, Shown]] = {}
+    taken_up = False
+    for event in events:
+        step = event.iteration, event.step
+        if event.kind == "run_started":
+            taken_up = bool(begun)
+            _cut_short(groups)
+        elif event.kind == "step_started":
+            word = STEP[event.step or ""]
+            drawn: Shown = {"name": word.text, "meaning": word.meaning, "state": "now", "words": "", "ms": None}
+            begun[step] = event.at, drawn
+            _group(groups, event, taken_up)["steps"].append(drawn)
+            taken_up = False
+        elif event.kind == "step_finished" and step in begun:
+            start, drawn = begun[step]
+            if event.step == "claims":
+                scored = not event.data.get("verdicts", {}).get("unscored")
+            else:
+                figure = {"critique": "confidence", "evaluation": "overall_score"}.get(event.step or "")
+                scored = figure is None or event.data.get(figure) is not None
+            drawn |= {"state": "done" if scored else "unscored", "words": _words(event)}
+            drawn["ms"] = _between(start, event.at)
+        elif event.kind in ("call_retried", "call_repaired") and event.iteration in groups:
+            retries = groups[event.iteration]["retries"]
+            retries[:] = [*retries, event.message][-RETRIES_SHOWN:]
+        elif event.kind == "warning" and groups:
+            at = event.iteration if event.iteration in groups else next(reversed(groups))
+            groups[at]["warnings"].append(event.message)
+        elif event.kind == "iteration_finished":
+            _conclude(groups, event)
+    if state != "running":
+        _cut_short(groups)
+    last = events[-1].at if events and state != "running" else now
+    end = _end(events, state, why)
+    if end and (best := _outcome(events).get("best")) is not None and best + 1 in groups and len(groups) > 1:
+        groups[best + 1]["chosen"] = True
+    live = "Beginning"
+    if groups:
+        group = list(groups.values())[-1]  # which begins with a step
+        step_now = group["steps"][-1]
+        live = f"{group['title']}, {step_now['name'].lower()}" + (f": {step_now['words']}" if step_now["words"] else "")
+    return {
+        "groups": list(groups.values()),
+        "elapsed_ms": _elapsed(events, last),
+        "spent": spent_so_far(events),
+        "waiting": "",
+        "live": end["text"] if end else live,
+        "end": end,
+    }
+
+
+def _group(groups: dict[int | None, Shown], event: Event, again: bool) -> Shown:
+    number = event.iteration
+    if number not in groups or (again and event.step in ("citations", "drafting")):
+        origin = "the original answer" if number == 1 and None not in groups else "the answer drafted by MASIS"
+        note = "an answer is written from the evidence" if number is None else origin if number == 1 else "revised"
+        groups[number] = {
+            "title": "Draft" if number is None else f"Iteration {number}",
+            "note": f"{note}, taken up again" if again else note,
+            "chosen": False,
+            "issues": "",
+            **{each: [] for each in ("steps", "retries", "warnings", "scores")},
+        }
+    return groups[number]
+
+
+def _cut_short(groups: dict[int | None, Shown]) -> None:
+    for group in groups.values():
+        for step in group["steps"]:
+            if step["state"] == "now":
+                step["state"] = "failed" if group["warnings"] else "cut"
+
+
+def _conclude(groups: dict[int | None, Shown], event: Event) -> None:
+    group = groups.get(event.iteration)
+    if group is None:
+        return
+    before = groups.get((event.iteration or 0) - 1)
+    evaluated = any(step["name"] == STEP["evaluation"].text for step in group["steps"])
+    gained = {figure["name"]: figure["value"] for figure in before["scores"]} if before else {}
+    for name in ("quality_score", "confidence", "overall_score"):
+        word, value = SCORE[name], event.data.get(name)
+        if name == "overall_score" and value is None and not evaluated:
+            continue
+        earlier = gained.get(word.text)
+        delta = None if value is None or earlier is None else round(value - earlier, 4)
+        group["scores"].append({"name": word.text, "meaning": word.meaning, "value": value, "delta": delta})
+    issues, major = event.data.get("issues", 0), event.data.get("major_issues", 0)
+    group["issues"] = (
+        "No issues found"
+        if not issues
+        else counted(issues, "issue") + (f", {major} of them serious" if major else ", none of them serious")
+    )
+
+
+def _words(event: Event) -> str:
+    data: Mapping[str, Any] = event.data
+    match event.step:
+        case "drafting":
+            return f"an answer of {counted(data.get('characters', 0), 'character')}"
+        case "citations":
+            references, invalid, uncited = (
+                data.get(k, 0) for k in ("references", "invalid_citations", "uncited_claims")
+            )
+            factor = data.get("penalty_factor", 1.0)
+            words = [
+                counted(references, "citation") if references else "No citations",
+                f"{invalid} fabricated" if invalid else "",
+                f"{counted(uncited, 'sentence')} uncited" if uncited else "no sentence left uncited",
+                f"confidence × {factor:g}" if factor < 1.0 else "",
+            ]
+        case "claims":
+            verdicts: Mapping[str, int] = data.get("verdicts", {})
+            counts = [f"{verdicts[name]} {word.text}" for name, word in VERDICT.items() if verdicts.get(name)]
+            claims = counted(data.get("claims", 0), "claim") + (f": {', '.join(counts)}" if counts else "")
+            missing = data.get("missing", 0)
+            return f"{claims}; {counted(missing, 'point')} of the evidence missing" if missing else claims
+        case "critique":
+            conflicts, confidence = data.get("conflicts"), data.get("confidence")
+            words = [
+                counted(data.get("issues", 0), "issue"),
+                "hallucination" if data.get("hallucination") else "",
+                f"{counted(conflicts, 'conflict')} between sources" if conflicts else "",
+                "unscored" if confidence is None else f"confidence {confidence:.2f}",
+            ]
+        case "evaluation":
+            names = ("overall_score", "faithfulness", "relevance", "completeness", "reasoning_quality")
+            words = [f"{SCORE[name].text.lower()} {data[name]:.2f}" for name in names if data.get(name) is not None]
+            words = words or ["unscored"]
+        case "revision":
+            changes, issues = data.get("changes", 0), data.get("issues_addressed", 0)
+            return (
+                f"{counted(changes, 'change')} for {counted(issues, 'issue')}" if changes else "nothing could be fixed"
+            )
+        case _:
+            return ""
+    return ", ".join(filter(None, words))
+
+
+def _outcome(events: Sequence[Event]) -> Mapping[str, Any]:
+    return events[-1].data if events and events[-1].kind == "run_finished" else {}
+
+
+def _end(events: Sequence[Event], state: RunState, why: str) -> Shown | None:
+    if state == "running":
+        return None
+    if state == "interrupted":
+        return {"text": "Interrupted", "tone": "warn", "details": [why] if why else []}
+    outcome = _outcome(events)
+    reason = outcome.get("termination_reason", "error")
+    chosen = outcome["best"] + 1 if outcome.get("best") else None
+    details = [f"It ended because {STOPPED[reason]}."]
+    if chosen is not None:
+        ends = {event.iteration: event.data for event in events if event.kind == "iteration_finished"}
+        first, best = (ends.get(iteration, {}).get("quality_score") for iteration in (1, chosen))
+        moved = f": quality {first:.2f} → {best:.2f}" if first is not None and best is not None else ""
+        details.append(f"Iteration {chosen} is suggested{moved}.")
+    details.append("A person should look at it." if outcome.get("needs_review") else "Nothing in it asks for a person.")
+    if reason == "cancelled":
+        return {"text": "Stopped", "tone": "warn", "details": details}
+    if reason == "error":
+        details[1:1] = [event.message for event in events if event.kind == "warning"][-1:]
+        return {"text": "Ended by an error", "tone": "bad", "details": details}
+    return {"text": "Finished", "tone": "good", "details": details}
+
+
+def _elapsed(events: Sequence[Event], last: str) -> float:
+    """Milliseconds at work: from each start (a run taken up has several) to the last event before the next."""
+    spent, start, previous = 0.0, "", ""
+    for event in events:
+        if event.kind == "run_started":
+            spent += _between(start, previous) if start else 0.0
+            start = event.at
+        previous = event.at
+    return spent + (_between(start, last) if start else 0.0)
+
+
+def _between(start: str, end: str) -> float:
+    spent = datetime.fromisoformat(end) - datetime.fromisoformat(start)
+    return max(0.0, spent.total_seconds() * 1000)

@@ -35,7 +35,7 @@ from masis.ui.shell.inputs import take_typed, typing_area
 from masis.ui.shell.permissions import action, needs
 from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import served_workbench
-from masis.ui.shell.stored_form import SettingsForm
+from masis.ui.shell.stored_form import SettingsForm, show_file
 from masis.ui.shell.streamlit_internals import with_selectors
 from masis.views.numbers import moment
 from masis.views.words import label, stands
@@ -73,6 +73,7 @@ ANSWER = (
     "6 pm [4]. Staff costs went up by 1.9 million kroner a year [3]. A later review found that the number of "
     "loans doubled [7]. The city created twelve new posts for the evenings."
 )
+EXAMPLE = QUESTION, EVIDENCE, ANSWER
 
 
 class LargeFile(BaseModel):
@@ -116,38 +117,30 @@ def show_new_audit(workbench: Workbench) -> None:
     stored = address.value("case")
     title, fill = st.columns([7, 2], vertical_alignment="bottom")
     title.title("New audit")
-    with st.container():
-        way = _way(bool(stored))
-    if way == PASTE:
-        fill.button("Fill in an example", icon=":material/auto_awesome:", on_click=_fill_example, width="stretch")
-        _typed(workbench, form)
-    else:
-        _picked(workbench, form, stored)
-
-
-def _way(stored: bool) -> str:
-    """Draw the choice between both ways; with a case in the address it begins with that one.
-
-    It has another key then, and a default under each: a value assigned to the session state reaches the browser with
-    one run only. Where that run was cut short nothing was chosen, and the form left the page while a person typed.
-    """
+    # With a case in the address the choice has another key, and a default under each: a value assigned to the session
+    # state reaches the browser with one run only. Where that run was cut short nothing was chosen, and the form left
+    # the page while a person typed.
     key = f"new-audit-way-{'stored' if stored else 'typed'}"
-    chosen = st.segmented_control(
-        "What to audit",
-        [PASTE, STORED],
-        default=STORED if stored else PASTE,
-        key=key,
-        label_visibility="collapsed",
-        required=True,
-        on_change=_change_way,
-        args=(key,),
-    )
-    return STORED if chosen == STORED else PASTE
 
+    def change_way() -> None:
+        if st.session_state[key] == PASTE:
+            address.put("case", "")
 
-def _change_way(key: str) -> None:
-    if st.session_state[key] == PASTE:
-        address.put("case", "")
+    with st.container():
+        way = st.segmented_control(
+            "What to audit",
+            [PASTE, STORED],
+            default=STORED if stored else PASTE,
+            key=key,
+            label_visibility="collapsed",
+            required=True,
+            on_change=change_way,
+        )
+    if way == STORED:
+        _picked(workbench, form, stored)
+    else:
+        fill.button("Fill in an example", icon=":material/auto_awesome:", on_click=_fill, args=EXAMPLE, width="stretch")
+        _typed(workbench, form)
 
 
 # pasted or uploaded
@@ -162,7 +155,10 @@ _STYLE = """<style>
 def _typed(workbench: Workbench, form: AuditForm) -> None:
     left, right = st.columns([62, 38], gap="large")
     with left:
-        _restored(form)
+        with st.container(horizontal=True, vertical_alignment="center"):  # always there: the fields below stay put
+            if form.saved_at and (form.question or form.evidence or form.answer or form.large):
+                st.caption(f"Your draft of {moment(form.saved_at)} UTC is back.")
+                st.button("Discard it", type="tertiary", icon=":material/delete:", on_click=_fill)
         _field(form, "question", "Question", rows=2, placeholder="What was asked")
         _field(
             form,
@@ -225,47 +221,16 @@ def _edit_chunks() -> None:
     form.save(replaced=True, evidence=written(chunks))
 
 
-def _field(
-    form: AuditForm, name: str, label: str, *, rows: int, placeholder: str, hint: str = "", optional: bool = False
-) -> None:
+def _field(form: AuditForm, name: str, label: str, **shown: Any) -> None:
     with st.container(gap="xsmall"):
         if name == "evidence" and form.large:
-            st.markdown("**Evidence**")
-            with st.container(horizontal=True, vertical_alignment="center"):
-                st.text(f"From the file {form.large.name}")
-                st.button("Remove the file", icon=":material/close:", type="tertiary", on_click=_drop_file)
+            show_file("Evidence", f"From the file {form.large.name}", lambda: form.save(large=None))
             return
-        typing_area(
-            label,
-            key=f"new-audit-{name}",
-            text=getattr(form, name),
-            version=form.version,
-            most=LONGEST[name],
-            rows=rows,
-            hint=hint,
-            placeholder=placeholder,
-            optional=optional,
-            on_text=lambda text: _take_text(name, text),
-        )
+        form.text_field(name, label, most=LONGEST[name], **shown)
         with st.popover("From a file", icon=":material/upload_file:", type="tertiary"):
             what, kinds = f"A file with the {label.lower()}", UPLOADS if name == "evidence" else UPLOADS[:2]
             key = f"new-audit-upload-{name}-{form.uploads}"
             st.file_uploader(what, kinds, key=key, on_change=_take_upload, args=(name, key))
-
-
-def _restored(form: AuditForm) -> None:
-    """Say that a draft was restored, in a container that is always there: without it the fields would move up."""
-    with st.container(horizontal=True, vertical_alignment="center"):
-        if form.saved_at and (form.question or form.evidence or form.answer or form.large):
-            st.caption(f"Your draft of {moment(form.saved_at)} UTC is back.")
-            st.button("Discard it", type="tertiary", icon=":material/delete:", on_click=_empty_form)
-
-
-def _take_text(name: str, text: str) -> None:
-    form = AuditForm.current()
-    if text != getattr(form, name):
-        typed: dict[str, Any] = {name: text}
-        form.save(**typed)
 
 
 def _take_upload(name: str, key: str) -> None:
@@ -292,22 +257,12 @@ def _take_upload(name: str, key: str) -> None:
         )
 
 
-def _drop_file() -> None:
-    """Remove the uploaded file; what was typed before it is shown again."""
-    AuditForm.current().save(large=None)
-
-
-def _fill_example() -> None:
-    take_typed()
-    AuditForm.current().save(replaced=True, large=None, question=QUESTION, evidence=EVIDENCE, answer=ANSWER)
-
-
-def _empty_form() -> None:
-    """Empty the form; its settings stay."""
+def _fill(question: str = "", evidence: str = "", answer: str = "") -> None:
+    """Show these texts in place of what was typed or uploaded; the settings stay."""
     take_typed()
     form = AuditForm.current()
     form.uploads += 1
-    form.save(replaced=True, large=None, question="", evidence="", answer="")
+    form.save(replaced=True, large=None, question=question, evidence=evidence, answer=answer)
 
 
 def _start(case_id: str) -> None:
@@ -316,7 +271,11 @@ def _start(case_id: str) -> None:
     workbench, form = served_workbench(), AuditForm.current()
     form.refused = None
     try:
-        settings = _complete_settings(form)
+        settings = form.effective
+        if unnamed := next((role for role in ROLES if form.settings.get(role) == ""), None):
+            raise InputError(
+                f"The {ROLE[unnamed].lower()} has no model", cure="Name it under Settings, or choose one from the list."
+            )
         if case_id:
             case = workbench.store.cases.get(case_id)
         else:
@@ -332,7 +291,7 @@ def _start(case_id: str) -> None:
         address.put("job", run_id)
         address.put("case", case.id)
         if not case_id:
-            _empty_form()
+            _fill()
 
 
 # a stored case
@@ -347,18 +306,15 @@ def _picked(workbench: Workbench, form: AuditForm, case_id: str) -> None:
             placeholder="Words in question, answer or evidence; or the id",
             max_chars=address.LONGEST_QUERY,
         )
-        page = workbench.cases.find_for(
-            actor(), CaseFilter(text=text, order="newest" if not text else "risk", size=HITS)
-        )
+        wanted = CaseFilter(text=text, order="risk" if text else "newest", size=HITS)
         with st.container():
-            _found(page, text, case_id)
+            _found(workbench.cases.find_for(actor(), wanted), text, case_id)
         _settings(workbench, form)
     with right:
         _chosen(workbench, form, case_id)
 
 
 def _found(page: CasePage, text: str, case_id: str) -> None:
-    """The cases that the search found, to pick one from."""
     if not page.rows:
         st.markdown(
             "**No case matches.** Remove a word from the search."
@@ -396,15 +352,6 @@ def _chosen(workbench: Workbench, form: AuditForm, case_id: str) -> None:
 # settings
 
 
-def _complete_settings(form: AuditForm) -> Settings:
-    """Return the settings of the form. Raises InputError where another model was to be named and is not."""
-    if unnamed := next((role for role in ROLES if form.settings.get(role) == ""), None):
-        raise InputError(
-            f"The {ROLE[unnamed].lower()} has no model", cure="Name it under Settings, or choose one from the list."
-        )
-    return form.effective
-
-
 def _settings(workbench: Workbench, form: AuditForm) -> None:
     settings = form.effective
     with form.settings_panel():
@@ -422,7 +369,6 @@ def _settings(workbench: Workbench, form: AuditForm) -> None:
 
 
 def _models(workbench: Workbench, form: AuditForm, settings: Settings) -> None:
-    """Choose who judges: one model for all roles at once, or another for each."""
     with st.container(gap="xxsmall"):
         st.markdown("**Who judges**")
         st.caption(

@@ -139,7 +139,11 @@ def _standings(workbench: Workbench, facets: Facets, wanted: CaseFilter) -> None
     """
     counts = {name: facets.standings[name] for name in STANDING if facets.standings.get(name)}
     if any(address.value(name) for name in address.FILTERS if name != address.STANDINGS.name):
-        counts = {name: count for name in counts if (count := _count(workbench, wanted, name))}
+        for name in list(counts):
+            standings = FOUND if name == "to_review" else (name,)
+            narrowed = wanted.model_copy(update={"standings": standings, "viewer": actor().name})
+            counts[name] = workbench.cases.count(workbench.cases.blinded(actor(), narrowed))
+        counts = {name: count for name, count in counts.items() if count}
     chosen = address.several("standing", STANDING)
     counts |= {name: 0 for name in chosen if name not in counts}
     several = len(chosen) > 1
@@ -151,12 +155,6 @@ def _standings(workbench: Workbench, facets: Facets, wanted: CaseFilter) -> None
         label_visibility="collapsed",
         **address.kept("standing", [], shows=chosen if several else next(iter(chosen), None)),
     )
-
-
-def _count(workbench: Workbench, wanted: CaseFilter, standing: Standing) -> int:
-    standings = FOUND if standing == "to_review" else (standing,)
-    narrowed = wanted.model_copy(update={"standings": standings, "viewer": actor().name})
-    return workbench.cases.count(workbench.cases.blinded(actor(), narrowed))
 
 
 def _drawer(workbench: Workbench, facets: Facets, *, blind: bool) -> None:
@@ -178,7 +176,7 @@ def _drawer(workbench: Workbench, facets: Facets, *, blind: bool) -> None:
 
 def _choice(filter_: address.Filter, counts: dict[str, int]) -> None:
     chosen = address.words(filter_.name)
-    options = [*counts, *(each for each in chosen if each not in counts)]
+    options = list(dict.fromkeys((*counts, *chosen)))
     st.multiselect(
         filter_.title,
         options,
@@ -207,19 +205,15 @@ def adjudications_link(waiting: CasePage) -> None:
 
 def _narrowed(page: CasePage, wanted: CaseFilter, shown: CaseFilter, adjudications: CasePage, *, blind: bool) -> None:
     """Say how many cases are listed and in which order; what narrows the list stands beside, removed with a click."""
-    chips: list[tuple[address.Filter, str | None, str]] = [
-        (filter_, word, f"{filter_.title}: {_worded(filter_, word)}")
-        for filter_ in address.DRAWER
-        if filter_.kind != "range"
-        for word in (address.several(filter_.name, filter_.options) if filter_.options else address.words(filter_.name))
-    ]
-    chips += [
-        (filter_, None, f"{filter_.title} {low or 0:.2f} to {1 if high is None else high:.2f}")
-        for filter_ in address.DRAWER
-        if filter_.kind == "range"
-        for low, high in [address.bounds(filter_.name)]
-        if (low, high) != (None, None)
-    ]
+    chips: list[tuple[address.Filter, str | None, str]] = []
+    for each in address.DRAWER:  # the ranges are its last ones
+        if each.kind == "range":
+            low, high = address.bounds(each.name)
+            if (low, high) != (None, None):
+                chips.append((each, None, f"{each.title} {low or 0:.2f} to {1 if high is None else high:.2f}"))
+        else:
+            found = address.several(each.name, each.options) if each.options else address.words(each.name)
+            chips += [(each, word, f"{each.title}: {_worded(each, word)}") for word in found]
     first = (wanted.page - 1) * wanted.size + 1
     part = f"{first:,} to {first + len(page.rows) - 1:,} of " if page.total > len(page.rows) else ""
     left_out = ", decided ones left out" if wanted.standings == NOT_DECIDED else ""
@@ -234,8 +228,11 @@ def _narrowed(page: CasePage, wanted: CaseFilter, shown: CaseFilter, adjudicatio
                 key=f"chip-{place}-{filter_.name}-{word}",
                 icon=":material/close:",
                 help="Remove this filter",
-                on_click=_remove_filter,
-                args=(filter_.name, word),
+                on_click=_put_on_first_page,
+                args=(
+                    filter_.name,
+                    address.in_words(each for each in address.words(filter_.name) if word and each != word),
+                ),
             )
         if any(address.value(name) for name in address.FILTERS):
             st.button("Clear all", key="clear-all", type="tertiary", on_click=_clear)
@@ -250,8 +247,8 @@ def order_says(order: QueueOrder, standings: Sequence[Standing] = ()) -> str:
     return "The most severe issue comes first, then the strongest signs of a fault."
 
 
-def _remove_filter(name: str, word: str | None) -> None:
-    address.put_words(name, [each for each in address.words(name) if each != word] if word else [])
+def _put_on_first_page(name: str, text: str) -> None:
+    address.put(name, text)
     address.put("page", "")
 
 
@@ -278,7 +275,7 @@ def _paging(wanted: CaseFilter, total: int) -> None:
         address.show_pages(total, wanted.size, key="page-number")
         if wanted.order == "random":
             seed = str(address.number("seed", 0) % address.LARGEST_SEED + 1)
-            st.button("Shuffle again", icon=":material/shuffle:", on_click=_shuffle, args=(seed,))
+            st.button("Shuffle again", icon=":material/shuffle:", on_click=_put_on_first_page, args=("seed", seed))
         if total > min(address.PAGE_SIZES):
             st.segmented_control(
                 "Cases on a page",
@@ -288,11 +285,6 @@ def _paging(wanted: CaseFilter, total: int) -> None:
                 required=True,
                 **address.kept("size", address.PAGE_SIZE, shows=wanted.size, key="page-size"),
             )
-
-
-def _shuffle(seed: str) -> None:
-    address.put("seed", seed)
-    address.put("page", "")
 
 
 # --- saved views and the export -----------------------------------------------------------------------------------
@@ -388,8 +380,6 @@ def zipped(workbench: Workbench, who: Actor, form: str, wanted: CaseFilter, enco
 
 _STAND_ALIKE: frozenset[Standing] = frozenset({"wrong", "not_confirmed", "failed", "not_audited"})
 """Where all cases stand alike: a list of one of these has no column for it."""
-_QUESTION = column("Question", "main")
-_FOUND = column("What the audit found", "main")
 _FIGURES: dict[QueueOrder, str] = {"risk": "Severity", "least_confident": "Confidence"}
 """The figure that an order goes by; the other orders show the quality alone."""
 
@@ -397,7 +387,8 @@ _FIGURES: dict[QueueOrder, str] = {"risk": "Severity", "least_confident": "Confi
 def case_columns(order: QueueOrder, *, brief: bool = False) -> list[Column]:
     """Return the columns of ``case_row``; the last one shows what the list is ordered by."""
     figure = column(_FIGURES.get(order, "Quality"), "figure", hide="" if order == "risk" else "hide-narrow")
-    return [_QUESTION, *([] if brief else [column("State", "pills")]), _FOUND, figure]
+    state = [] if brief else [column("State", "pills")]
+    return [column("Question", "main"), *state, column("What the audit found", "main"), figure]
 
 
 MINE: LabelData = {"text": "assigned to you", "tone": "busy", "meaning": "Somebody gave this case to you to decide"}
@@ -430,40 +421,35 @@ def case_row(
     question: Cell = {"text": summary.query, "href": href, "open": summary.id, "below": [below]}
     if mine:
         question["pills"] = [MINE]
-    cells = [question, _found(summary), _figure(summary, order)]
-    if state is not None:
-        cells.insert(1, state)
-    return row(*cells, open=summary.id)
+    worst, _, others = (summary.headline or "").partition("\n")
+    found: Cell | None = {"text": worst, "quote": others} if worst else None
+    return row(question, *([] if state is None else [state]), found, _figure(summary, order), open=summary.id)
 
 
 def _figure(summary: CaseSummary, order: QueueOrder) -> Cell | None:
     """Return what the list is ordered by, with the quality below under its name where that is another figure."""
+    if order == "risk":
+        if not summary.iterations:
+            return None
+        passed = summary.standing == "nothing_found"  # what the acceptance rule lets pass has a neutral colour
+        if summary.severity is None:
+            return {"text": "" if passed else "none"}
+        word = SEVERITY[summary.severity]
+        return {"pills": [label(word._replace(tone="calm") if passed else word)]}
     revised = [] if summary.revised_quality is None else [f"revised {summary.revised_quality:.2f}"]
     quality = [] if summary.quality is None else [f"quality {summary.quality:.2f}"]
-    if order == "risk":
-        return _severity(summary)
     if order == "least_confident":
         return {"score": summary.confidence, "below": [*quality, *revised]}
     return {"score": summary.quality, "below": revised}
-
-
-def _severity(summary: CaseSummary) -> Cell | None:
-    """Return how severe the worst issue is, in a neutral colour where it is one that the acceptance rule lets pass."""
-    if not summary.iterations:
-        return None
-    passed = summary.standing == "nothing_found"
-    if summary.severity is None:
-        return {"text": "" if passed else "none"}
-    word = SEVERITY[summary.severity]
-    return {"pills": [label(word._replace(tone="calm") if passed else word)]}
 
 
 def who_decided(workbench: Workbench, case_id: str) -> list[str]:
     """Say what each reviewer of a case decided, with their names where the policy shows them."""
     named = workbench.trust.shows_names()
     decisions = [entry.decision for entry in workbench.reviews.individual(case_id) if entry.decision]
-    who = {each.reviewer: f"{each.reviewer}: " if named else "" for each in decisions}
-    return [f"{who[each.reviewer]}{DECIDED_AS[each.verdict].text}" for each in decisions if each.verdict]
+    return [
+        f"{f'{each.reviewer}: ' if named else ''}{DECIDED_AS[each.verdict].text}" for each in decisions if each.verdict
+    ]
 
 
 def state_cell(workbench: Workbench, summary: CaseSummary, *, adjudicate: bool = False) -> Cell:
@@ -473,14 +459,6 @@ def state_cell(workbench: Workbench, summary: CaseSummary, *, adjudicate: bool =
     word, more = stands(summary.standing, summary.state, summary.severity)
     who = f"by {summary.reviewer}" if summary.reviewer else ""
     return {"pills": [label(word)], "below": [f"{more} {who}".strip()]}
-
-
-def _found(summary: CaseSummary) -> Cell | None:
-    """Return what the audit found in the original answer: the worst issue in words, then counts by kind."""
-    if not summary.headline:
-        return None
-    worst, _, others = summary.headline.partition("\n")
-    return {"text": worst, "quote": others}
 
 
 def show_nothing_yet(workbench: Workbench) -> None:

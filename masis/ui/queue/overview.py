@@ -35,7 +35,7 @@ from masis.ui.shell import address
 from masis.ui.shell.permissions import needs
 from masis.ui.shell.reviewer import acting, actor
 from masis.views.markdown import coloured
-from masis.views.numbers import dollars
+from masis.views.numbers import dollars, duration
 from masis.views.words import MACHINE_HIDDEN, STANDING, WAITS_FOR, Word
 
 WAITING_SHOWN = 6
@@ -59,9 +59,15 @@ def show_overview(workbench: Workbench) -> None:
         if not {*facets.reviewers} - SIMULATED and not workbench.cases.hides_machine_from(actor()):
             _first_steps(workbench)
         show_unaudited(workbench, facets)
-        _verifier_appeal(workbench)
+        if not workbench.cases.hides_machine_from(actor()) and (words := left_open(workbench)):
+            with st.container(border=True, key="not-confirmed"):
+                st.caption(words)
+                st.page_link("pages/settings.py", label="Choose a verifier model", icon=":material/arrow_forward:")
         _recent(workbench)
-        _place(workbench)
+        st.header("Database file")
+        st.caption("Cases, audits and decisions are stored in this one file:")
+        st.text(str(workbench.database))
+        st.page_link("pages/settings.py", label="Settings and health", icon=":material/tune:")
 
 
 def headline(facets: Facets) -> str:
@@ -144,8 +150,7 @@ def left_open(workbench: Workbench) -> str:
     """Say how many answers the offline checks left open and what would decide them; "" where a model verifies."""
     if workbench.settings.verifier != OFFLINE:
         return ""
-    open_ones = CaseFilter(states=("needs_review",), reasons=("unconfirmed_claim",), size=1)
-    count = workbench.cases.count(open_ones)
+    count = workbench.cases.count(CaseFilter(states=("needs_review",), reasons=("unconfirmed_claim",), size=1))
     if not count:
         return ""
     return (
@@ -154,21 +159,13 @@ def left_open(workbench: Workbench) -> str:
     )
 
 
-def _verifier_appeal(workbench: Workbench) -> None:
-    if not workbench.cases.hides_machine_from(actor()) and (words := left_open(workbench)):
-        with st.container(border=True, key="not-confirmed"):
-            st.caption(words)
-            st.page_link("pages/settings.py", label="Choose a verifier model", icon=":material/arrow_forward:")
-
-
 def _assigned(workbench: Workbench) -> None:
     """Draw how many of the cases that need review are assigned to whoever looks, with the way to them."""
     name = actor().name
     if name not in workbench.store.team.counted("assigned"):
         return
     wanted = CaseFilter(states=("needs_review",), assignees=(name,))
-    count = workbench.cases.count(workbench.cases.blinded(actor(), wanted))
-    if count:
+    if count := workbench.cases.count(workbench.cases.blinded(actor(), wanted)):
         st.page_link(
             "pages/queue.py",
             label=f"{count:,} {'is' if count == 1 else 'are'} assigned to you",
@@ -179,8 +176,7 @@ def _assigned(workbench: Workbench) -> None:
 
 def _first_steps(workbench: Workbench) -> None:
     """Draw a short path into one case, for a person who has not decided anything yet."""
-    case = _first_case(workbench)
-    if case is None:
+    if (case := _first_case(workbench)) is None:
         return
     with st.container(border=True):
         st.markdown("**New here? One case shows how it works**")
@@ -244,17 +240,14 @@ def show_unaudited(workbench: Workbench, facets: Facets) -> None:
         st.button(
             "Audit this case" if unaudited == 1 else f"Audit all {unaudited:,} cases",
             icon=":material/fact_check:",
-            on_click=_audit_all,
+            on_click=lambda: served_jobs().audit_all_new(actor(), st.session_state.get(LIMIT)),
             key="audit-all",
             **needs("audit"),
         )
 
 
 LIMIT = "audit-all-limit"
-
-
-def _audit_all() -> None:
-    served_jobs().audit_all_new(actor(), st.session_state.get(LIMIT))
+FAILURES = "{} could not be audited; the page of each says why."
 
 
 def can_be_limited(workbench: Workbench) -> bool:
@@ -287,11 +280,7 @@ def batch_time(workbench: Workbench, unaudited: int) -> str:
     if (found := workbench.metrics.pace(workbench.settings.models())) is None:
         return ""
     mean_ms, audits = found
-    seconds = unaudited * mean_ms / 1000
-    for unit, length in (("hour", 3600), ("minute", 60), ("second", 1)):
-        if seconds >= length or unit == "second":
-            about = counted(max(1, round(seconds / length)), unit)
-            break
+    about = duration(unaudited * mean_ms)
     return f"About {about} at the pace of the last {counted(audits, 'audit')} with these models."
 
 
@@ -304,7 +293,7 @@ def _draw_batch() -> bool:
         st.markdown("**Stopping after the audits under way**" if batch.stopping else "**Auditing**")
         st.progress(min(1.0, batch.done / max(1, batch.total)), text=f"{batch.done:,} of {batch.total:,}")
         if batch.failed:
-            st.caption(_failures(batch))
+            st.caption(FAILURES.format(counted(batch.failed, "case")))
         st.button(
             "Stop auditing",
             key="stop-batch",
@@ -322,15 +311,11 @@ def _summary(workbench: Workbench, batch: Batch) -> None:
     if batch.limit_reached:
         words.append("It ended there since one more audit could pass the limit on cost.")
     if batch.failed:
-        words.append(_failures(batch))
+        words.append(FAILURES.format(counted(batch.failed, "case")))
     with st.container(border=True, key="batch-summary"):
         st.markdown(" ".join(words))
         if not workbench.cases.hides_machine_from(actor()):
             standing_counts(batch.standings, order="newest")
-
-
-def _failures(batch: Batch) -> str:
-    return f"{counted(batch.failed, 'case', 'cases')} could not be audited; the page of each says why."
 
 
 def _recent(workbench: Workbench) -> None:
@@ -353,10 +338,3 @@ def _recent(workbench: Workbench) -> None:
     if clicked.case:
         st.switch_page("pages/review.py", query_params={"case": clicked.case})
     st.page_link("pages/decisions.py", label="The decision log", icon=":material/arrow_forward:", icon_position="right")
-
-
-def _place(workbench: Workbench) -> None:
-    st.header("Database file")
-    st.caption("Cases, audits and decisions are stored in this one file:")
-    st.text(str(workbench.database))
-    st.page_link("pages/settings.py", label="Settings and health", icon=":material/tune:")

@@ -19,8 +19,7 @@ from masis.ui.components.case_head import CaseHead, case_head
 from masis.ui.components.charts import draw_chart
 from masis.ui.live import served_jobs, show_live
 from masis.ui.new_audit.form import unusable_model
-from masis.ui.new_audit.live_run import show_found_so_far
-from masis.ui.new_audit.timeline import timeline, waiting
+from masis.ui.new_audit.live_run import show_found_so_far, timeline, waiting
 from masis.ui.review.claiming import ClaimNotice, claim_case
 from masis.ui.review.decision import MACHINE_SHOWN, decision_panel
 from masis.ui.review.missing_evidence import missing_evidence, show_versions

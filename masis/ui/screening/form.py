@@ -165,13 +165,10 @@ def show_form(workbench: Workbench) -> None:
     left, right = st.columns([62, 38], gap="large")
     sources = _chosen_sources(form, corpora)
     with left:
-        typing_area(
+        form.text_field(
+            "question",
             "Question",
-            key="screening-question",
-            text=form.question,
-            version=form.version,
             most=LONGEST_QUESTION,
-            on_text=_take_question,
             rows=3,
             hint="For example: population, intervention, comparison, outcome.",
             placeholder="Does velotarine lower blood pressure in adults with resistant hypertension?",
@@ -208,12 +205,6 @@ def show_form(workbench: Workbench) -> None:
         else:
             _no_corpus()
         _UNDERSTOOD(data=_understood(workbench, form, sources), key="screening-understood")
-
-
-def _take_question(typed: str) -> None:
-    form = ScreeningForm.current()
-    if typed != form.question:
-        form.save(question=typed)
 
 
 def _take_concept(part: Part, typed: str) -> None:

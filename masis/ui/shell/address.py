@@ -177,11 +177,6 @@ def words(name: str) -> list[str]:
     return list(dict.fromkeys(each for each in found if each))
 
 
-def put_words(name: str, chosen: Iterable[str]) -> None:
-    """Set a parameter that holds several values, or drop it where there are none."""
-    put(name, in_words(chosen))
-
-
 def in_words(chosen: Iterable[str]) -> str:
     """Return several values as one parameter holds them."""
     return ",".join(quote(each, safe=" /:@+&=") for each in chosen)

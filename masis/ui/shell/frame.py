@@ -20,10 +20,8 @@ from masis.ui.shell.streamlit_internals import with_selectors
 log = logging.getLogger(__name__)
 
 
-def page_icon() -> str:
-    """Return the path of the browser tab's icon; a named icon would be fetched from another host."""
-    return str(HERE / "icon.svg")
-
+PAGE_ICON = str(HERE / "icon.svg")
+"""The path of the browser tab's icon; a named icon would be fetched from another host."""
 
 LONGEST_TITLE = 80
 """Characters of each part of a tab's title; browsers never show more."""

@@ -1,11 +1,20 @@
-"""The keys of the workbench, named once: buttons take them from here, and the key map shows them.
+"""The keys of the workbench, named once: buttons and pages take them from here, and the key map shows them.
 
 ``C`` and ``R`` belong to Streamlit. Plain keys do nothing while a person types.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypedDict
+import uuid
+from typing import Any, NamedTuple, TypedDict
+
+import streamlit as st
+
+from masis.ui.components import registered
+from masis.ui.shell import address
+
+_KEYS = registered("page_keys", "key_sheet")
+_FOCUS = "page-focus"
 
 
 class Key(NamedTuple):
@@ -21,17 +30,6 @@ class KeyGroup(TypedDict):
 
     title: str
     keys: list[tuple[str, str]]
-
-
-class PageKeys(TypedDict):
-    """The keys of a page for its component: the sheet, whether rows are walked, the name of its search field, and the
-    container of the text field that a key leads to.
-    """
-
-    keys: list[KeyGroup]
-    rows: bool
-    search: str | None
-    fields: dict[str, str]
 
 
 APPROVE = Key("A", "A", "Approve the answer shown, and open the next case")
@@ -96,8 +94,11 @@ def key_map() -> list[KeyGroup]:
     return [_group(title, keys) for title, keys in GROUPS]
 
 
-def page_key_map(page: str, case_id: str = "") -> PageKeys:
-    """The keys of a page without a decision form.
+def page_key_map(page: str, case_id: str = "") -> dict[str, Any]:
+    """Return the keys of a page without a decision form, for its component.
+
+    These are the sheet, whether rows are walked, the name of its search field, and the container of the text field that
+    a key leads to.
 
     Args:
         page: the last part of its address, empty for the overview.
@@ -119,3 +120,15 @@ def page_key_map(page: str, case_id: str = "") -> PageKeys:
 
 def _group(title: str, keys: tuple[Key, ...]) -> KeyGroup:
     return {"title": title, "keys": [(key.shown, key.does) for key in keys]}
+
+
+def focus_on(container: str) -> None:
+    """Put the focus into the text field of a container once the page is drawn again, as where an act was refused."""
+    st.session_state[_FOCUS] = {"field": container, "token": uuid.uuid4().hex}
+
+
+def page_keys(page: str) -> None:
+    """Listen for the keys of a page, and show them on H or ?; to be drawn after the page."""
+    case_id = address.value("case")
+    about = {"focus": st.session_state.pop(_FOCUS, None), "case": case_id, "page": address.value("page")}
+    _KEYS(data={**page_key_map(page, case_id), **about}, key="page-keys")

@@ -7,7 +7,6 @@ from typing import NamedTuple
 import streamlit as st
 
 from masis.errors import SettingsError
-from masis.services import OPEN, SIGN_IN_REQUIRED, Access
 from masis.settings.hosts import AllowedHosts, is_every_address, is_loopback
 from masis.settings.sign_in import SignIn
 
@@ -35,11 +34,6 @@ class Reach(NamedTuple):
         """Whether others than this machine's users reach the server."""
         return not is_loopback(self.address) or bool(self.allow_hosts)
 
-    @property
-    def access(self) -> Access:
-        """Return what the services ask who may do what."""
-        return OPEN if self.sign_in is None else SIGN_IN_REQUIRED
-
     def hosts(self) -> AllowedHosts:
         """Return the names the server answers to: loopback names, those allowed, and an address it listens on."""
         own = () if is_loopback(self.address) or is_every_address(self.address) else (self.address,)
@@ -49,8 +43,9 @@ class Reach(NamedTuple):
         """Raise SettingsError where others could reach the server and nobody decided that they may."""
         self.hosts()
         if self.exposed and not self.insecure:
+            by = f"--allow-host {self.allow_hosts[0]}" if is_loopback(self.address) else f"--address {self.address}"
             raise SettingsError(
-                f"{self._opened_by()}: others could read every case and decide under any name, since there is no "
+                f"{by}: others could read every case and decide under any name, since there is no "
                 "sign-in. Name a sign-in file (--sign-in FILE, docs/security.md), or say --insecure if that is "
                 "meant; every page then says so."
             )
@@ -61,11 +56,6 @@ class Reach(NamedTuple):
                 f"--address {self.address}: name the host names that others will use, or they are refused: "
                 "--allow-host audits.example.org"
             )
-
-    def _opened_by(self) -> str:
-        if not is_loopback(self.address):
-            return f"--address {self.address}"
-        return f"--allow-host {self.allow_hosts[0]}"
 
 
 ONLY_HERE = Reach()

@@ -13,11 +13,12 @@ import streamlit as st
 
 from masis.services import ANONYMOUS, POLICY, Actor, Workbench
 from masis.services.drafts import clean
-from masis.ui.components import registered
+from masis.ui.components import nothing, registered
 from masis.ui.review.decision_form import LONGEST_NAME
 from masis.ui.shell.inputs import show_value
 from masis.ui.shell.reach import served_reach
 from masis.ui.shell.streamlit_internals import with_selectors
+from masis.views.markdown import escaped
 
 _KEY = "reviewer-name"
 _MEMORY = registered("reviewer", "way_back")
@@ -97,56 +98,33 @@ def suggested_name() -> str:
 
 def reviewer_badge(workbench: Workbench) -> None:
     """Show the reviewer's name at the right of the frame, with a way to change it; once a page, before the page."""
-    if served_reach().sign_in is not None:
-        _signed_in_badge()
-        return
-    name = reviewer()
+    who, signed_in = actor(), served_reach().sign_in is not None
     with st.container(key="reviewer-badge"):  # all of it out of the flow: the page begins where it would without
         st.html(with_selectors(_STYLE))
-        _remember(workbench)
-        popover = st.popover(_escaped(name) if name else "Your name", icon=":material/person:", type="tertiary")
+        if not signed_in:
+            _remember(workbench)
+        popover = st.popover(escaped(who.name) or "Your name", icon=":material/person:", type="tertiary")
     with popover:
+        if signed_in:
+            st.markdown(f"Signed in as **{escaped(who.name)}**, {', '.join(who.roles)}.")
+            st.markdown("Decisions are recorded under this name.")
+            st.button("Sign out", icon=":material/logout:", key="sign-out", on_click=st.logout)
+            return
         st.markdown("**Who decides?** The name is recorded with every decision and remembered by this browser.")
-        show_value("reviewer-field", name or "")
-        st.text_input(
-            "Your name",
-            key="reviewer-field",
-            max_chars=LONGEST_NAME,
-            on_change=_rename,
-            args=(workbench,),
-        )
 
+        def rename() -> None:
+            if (name := name_reviewer(workbench, st.session_state["reviewer-field"])) is not None:
+                st.toast(f"Stored: decisions are recorded as {escaped(name)}.")
 
-def _signed_in_badge() -> None:
-    who = actor()
-    with st.container(key="reviewer-badge"):
-        st.html(with_selectors(_STYLE))
-        popover = st.popover(_escaped(who.name), icon=":material/person:", type="tertiary")
-    with popover:
-        st.markdown(f"Signed in as **{_escaped(who.name)}**, {', '.join(who.roles)}.")
-        st.markdown("Decisions are recorded under this name.")
-        st.button("Sign out", icon=":material/logout:", key="sign-out", on_click=st.logout)
-
-
-def _rename(workbench: Workbench) -> None:
-    if (name := name_reviewer(workbench, st.session_state["reviewer-field"])) is not None:
-        st.toast(f"Stored: decisions are recorded as {_escaped(name)}.")
+        show_value("reviewer-field", who.name)
+        st.text_input("Your name", key="reviewer-field", max_chars=LONGEST_NAME, on_change=rename)
 
 
 def _remember(workbench: Workbench) -> None:
     """Let the browser store the name, or take the one it has stored."""
     with st.container(key="reviewer-memory"):
         stored = _MEMORY(
-            data={"name": reviewer() or ""}, key="reviewer-store", on_kept_change=_nothing, on_wake_change=_nothing
+            data={"name": reviewer() or ""}, key="reviewer-store", on_kept_change=nothing, on_wake_change=nothing
         ).kept
     if isinstance(stored, str) and reviewer() is None and name_reviewer(workbench, stored):
         st.rerun()
-
-
-def _escaped(name: str) -> str:
-    """A name as a label takes it: labels read Markdown, and a name is no link or picture."""
-    return "".join(f"\\{char}" if char in "\\`*_{}[]()<>#+-.!|~:$&" else char for char in name)
-
-
-def _nothing() -> None:
-    """A trigger is delivered only where a callback is named for it."""

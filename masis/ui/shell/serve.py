@@ -6,6 +6,7 @@ that keep a page from reaching anything but its own server are added to every re
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import functools
 import importlib
@@ -20,9 +21,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from masis.errors import MasisError
 from masis.schema.actor import Actor
@@ -31,7 +34,7 @@ from masis.settings import variable
 from masis.ui.admin.health_reports import REPORTS, HealthReports
 from masis.ui.shell import served_database
 from masis.ui.shell.frame import say_refusal
-from masis.ui.shell.host_guard import Asgi, HostGuard, Message, Receive, Scope, Send
+from masis.ui.shell.host_guard import HostGuard
 from masis.ui.shell.reach import EXPOSED, ONLY_HERE, Reach, serve_under
 from masis.ui.shell.sign_in import ACTOR, SignInGate, sign_in_routes
 from masis.ui.shell.streamlit_internals import break_long_marks, is_no_pages_folder_app, let_callbacks_finish
@@ -104,7 +107,7 @@ class PortTaken(MasisError):
 class SecurityHeaders:
     """ASGI middleware that adds ``SECURITY_HEADERS`` to every HTTP response."""
 
-    def __init__(self, app: Asgi) -> None:
+    def __init__(self, app: ASGIApp) -> None:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -115,8 +118,8 @@ class SecurityHeaders:
 
         async def send_dressed(message: Message) -> None:
             if message["type"] == "http.response.start":
-                headers = [(key.encode("latin-1"), value.encode("latin-1")) for key, value in SECURITY_HEADERS.items()]
-                message = {**message, "headers": [*message.get("headers", []), *headers]}
+                message.setdefault("headers", [])
+                MutableHeaders(scope=message).update(SECURITY_HEADERS)
             await send(message)
 
         await self.app(scope, receive, send_dressed)
@@ -131,7 +134,6 @@ def launch(db: Path, port: int | None = None, reach: Reach = ONLY_HERE, open_bro
     from starlette.middleware import Middleware
 
     from masis.services import app_root
-    from masis.ui.admin.health_reports import REPORTS
 
     root = app_root()
     port = chosen_port(reach.address, port)
@@ -140,7 +142,9 @@ def launch(db: Path, port: int | None = None, reach: Reach = ONLY_HERE, open_bro
     break_long_marks()
     served_database.serve_database(db)
     serve_under(reach)
-    url = f"http://{_shown_host(reach.address)}:{port}"
+    every_address = reach.address in ("0.0.0.0", "::")  # noqa: S104 (compared, not bound)
+    host = "localhost" if every_address else f"[{reach.address}]" if ":" in reach.address else reach.address
+    url = f"http://{host}:{port}"
     print(f"MASIS Workbench: {url}\nDatabase: {db}\nStop it with Ctrl-C.", flush=True)
     if reach.exposed:
         print(EXPOSED, file=sys.stderr, flush=True)
@@ -222,28 +226,18 @@ def _free(address: str, port: int) -> bool:
     return True
 
 
-def _shown_host(address: str) -> str:
-    if address in ("0.0.0.0", "::"):  # noqa: S104 (compared, not bound)
-        return "localhost"
-    return f"[{address}]" if ":" in address else address
-
-
 def _open_when_up(url: str, patience_s: float = 20.0) -> None:
     deadline = time.monotonic() + patience_s
     while time.monotonic() < deadline:
         try:
             with urllib.request.urlopen(f"{url}/healthz", timeout=1):  # noqa: S310 (our own http address)
-                _open_window(url)
-                return
+                break
         except OSError:
             time.sleep(0.2)
-
-
-def _open_window(url: str) -> None:
-    try:
-        browser = webbrowser.get()
-    except webbrowser.Error:
+    else:
         return
-    # A plain GenericBrowser is one of the text kind, which would take over the terminal.
-    if type(browser) is not webbrowser.GenericBrowser:
-        browser.open(url)
+    with contextlib.suppress(webbrowser.Error):
+        browser = webbrowser.get()
+        # A plain GenericBrowser is one of the text kind, which would take over the terminal.
+        if type(browser) is not webbrowser.GenericBrowser:
+            browser.open(url)

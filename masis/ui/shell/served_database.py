@@ -8,7 +8,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from masis.services import Workbench
+from masis.services import OPEN, SIGN_IN_REQUIRED, Workbench
 from masis.settings import database_path, load
 from masis.ui.shell.reach import served_reach
 
@@ -50,7 +50,8 @@ def command_markdown(words: str) -> str:
 
 @st.cache_resource(show_spinner=False)
 def _opened(path: str) -> Workbench:
-    return Workbench.open(Path(path), load().settings, access=served_reach().access)
+    access = OPEN if served_reach().sign_in is None else SIGN_IN_REQUIRED
+    return Workbench.open(Path(path), load().settings, access=access)
 
 
 def served_workbench() -> Workbench:

@@ -13,14 +13,16 @@ from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from masis.schema.actor import Actor
 from masis.schema.base import utc_now
 from masis.settings.sign_in import SignIn
-from masis.ui.shell.host_guard import Asgi, Receive, Scope, Send, header, refuse
+from masis.ui.shell.host_guard import refuse
 from masis.ui.shell.streamlit_internals import HEALTH_PATH, UPLOADS, login_address, session_cookie, signed_in_claims
 
 log = logging.getLogger(__name__)
@@ -50,7 +52,7 @@ LONGEST_FORM = 8192
 class SignInGate:
     """ASGI middleware: who has not signed in gets the page for it, and nothing else."""
 
-    def __init__(self, app: Asgi, sign_in: SignIn) -> None:
+    def __init__(self, app: ASGIApp, sign_in: SignIn) -> None:
         self._app, self._sign_in = app, sign_in
         self._uploaded: dict[str, dict[str, int]] = {}
 
@@ -66,22 +68,29 @@ class SignInGate:
         if path == SIGN_OUT:
             await run_in_threadpool(self._sign_in.end, claims)
         if path == SIGN_OUT and self._sign_in.kind == "team":
-            await _signed_out(scope)(scope, receive, send)
+            signed_out = RedirectResponse(PAGE, status_code=303, headers=_FRESH)
+            signed_out.delete_cookie(session_cookie({}, "").name)
+            await signed_out(scope, receive, send)
         elif path in OPEN_PATHS or (self._sign_in.kind == "oidc" and path in OIDC_PATHS):
             await self._app(scope, receive, send)
         elif actor is None and scope["type"] == "http" and scope["method"] == "GET" and _wants_page(scope):
-            target = f"{PAGE}?{urlencode({'next': _address(scope)})}"
+            query = scope.get("query_string", b"").decode("latin-1")
+            target = f"{PAGE}?{urlencode({'next': _local(path + (f'?{query}' if query else ''))})}"
             await RedirectResponse(target, status_code=303, headers=_FRESH)(scope, receive, send)
         elif actor is None:
-            await refuse(scope, send, 401, "Sign in first.")
+            await refuse(scope, receive, send, 401, "Sign in first.")
         elif not actor.may("read") and _wants_page(scope) and scope["type"] == "http":
             await _page(_no_role(actor), status=403)(scope, receive, send)
         elif not actor.may("read"):
-            await refuse(scope, send, 403, "You have no role here.")
+            await refuse(scope, receive, send, 403, "You have no role here.")
         elif path.startswith(UPLOADS) and not actor.may("audit"):
-            await refuse(scope, send, 403, "Files are taken from who may add cases: that takes the role reviewer.")
+            await refuse(
+                scope, receive, send, 403, "Files are taken from who may add cases: that takes the role reviewer."
+            )
         elif path.startswith(UPLOADS) and not self._has_room(scope):
-            await refuse(scope, send, 413, f"A session may hold {MOST_UPLOADED // 2**20} MiB of files; remove some.")
+            await refuse(
+                scope, receive, send, 413, f"A session may hold {MOST_UPLOADED // 2**20} MiB of files; remove some."
+            )
         else:
             await self._app(scope, receive, send)
 
@@ -93,7 +102,7 @@ class SignInGate:
             files.pop(file, None)
         if scope["method"] != "PUT":
             return True
-        length = next(iter(header(scope, b"content-length")), "")
+        length = Headers(scope=scope).get("content-length", "")
         size = int(length) if length.isdecimal() else MOST_UPLOADED + 1
         if sum(files.values()) - files.get(file, 0) + size > MOST_UPLOADED:
             return False
@@ -145,15 +154,9 @@ def sign_in_routes(sign_in: SignIn) -> list[Route]:
 _FRESH = {"cache-control": "no-store"}
 
 
-def _signed_out(scope: Scope) -> Response:
-    response = RedirectResponse(PAGE, status_code=303, headers=_FRESH)
-    response.delete_cookie(session_cookie({}, "").name)
-    return response
-
-
 def _cookies(scope: Scope) -> dict[str, str]:
     found: SimpleCookie = SimpleCookie()
-    for line in header(scope, b"cookie"):
+    for line in Headers(scope=scope).getlist("cookie"):
         try:
             found.load(line)
         except CookieError:
@@ -162,12 +165,7 @@ def _cookies(scope: Scope) -> dict[str, str]:
 
 
 def _wants_page(scope: Scope) -> bool:
-    return any("text/html" in value for value in header(scope, b"accept"))
-
-
-def _address(scope: Scope) -> str:
-    query = scope.get("query_string", b"").decode("latin-1")
-    return _local(scope["path"] + (f"?{query}" if query else ""))
+    return any("text/html" in value for value in Headers(scope=scope).getlist("accept"))
 
 
 def _local(address: str) -> str:

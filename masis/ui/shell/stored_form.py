@@ -15,6 +15,7 @@ from masis.schema.actor import ANONYMOUS, Actor
 from masis.schema.wording import counted
 from masis.services.drafts import read_form
 from masis.settings import Settings
+from masis.ui.shell.inputs import typing_area
 from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import served_workbench
 
@@ -67,6 +68,25 @@ class StoredForm(BaseModel):
         for name, value in values.items():
             setattr(self, name, value)
 
+    def text_field(self, name: str, label: str, *, most: int, rows: int, **shown: Any) -> None:
+        """Draw the text area of a field, which stores what is typed into it; ``shown`` as ``typing_area`` takes it."""
+
+        def take(text: str) -> None:
+            form, typed = self.current(), {name: text}
+            if text != getattr(form, name):
+                form.save(replaced=False, **typed)
+
+        typing_area(
+            label,
+            key=f"{self.SUBJECT}-{name}",
+            text=getattr(self, name),
+            version=self.version,
+            most=most,
+            rows=rows,
+            on_text=take,
+            **shown,
+        )
+
     def widget_key(self, name: str) -> str:
         """Return the key of a widget, another one for each version of the form.
 
@@ -74,6 +94,14 @@ class StoredForm(BaseModel):
         one run only; where that is cut short the widget goes on with its old value, which then counts as chosen.
         """
         return f"{self.SUBJECT}-{name}-{self.version}-{self.owner}"
+
+
+def show_file(title: str, name: str, remove: Callable[[], None]) -> None:
+    """Draw the name of an uploaded file in place of its field, with the button that removes it."""
+    st.markdown(f"**{title}**")
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.text(name)
+        st.button("Remove the file", icon=":material/close:", type="tertiary", on_click=remove)
 
 
 class SettingsForm(StoredForm):

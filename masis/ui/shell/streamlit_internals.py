@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, NamedTuple
 
 from masis.views.markdown import drawable
@@ -81,15 +82,11 @@ def is_no_pages_folder_app() -> None:
     PagesManager.uses_pages_directory = False
 
 
-class _Applying(threading.local):
-    """Whether this thread, that of one session's script, is taking over what the browser sent."""
-
-    now = False
+_APPLYING = threading.local()
+"""``now`` where this thread, that of one session's script, is taking over what the browser sent."""
 
 
-_APPLYING = _Applying()
-
-
+@cache
 def let_callbacks_finish() -> None:
     """Let every callback run to its end, once what the browser sent has arrived. Called again, it changes nothing.
 
@@ -102,8 +99,6 @@ def let_callbacks_finish() -> None:
 
     take_over = SafeSessionState.on_script_will_rerun
     give_way = ScriptRunner._maybe_handle_execution_control_request
-    if getattr(give_way, "waits_for_callbacks", False):
-        return
 
     def on_script_will_rerun(of: SafeSessionState, *args: Any, **named: Any) -> None:
         _APPLYING.now = True
@@ -113,30 +108,27 @@ def let_callbacks_finish() -> None:
             _APPLYING.now = False
 
     def maybe_handle_request(of: ScriptRunner) -> None:
-        if not _APPLYING.now:
+        if not getattr(_APPLYING, "now", False):
             give_way(of)
 
-    maybe_handle_request.waits_for_callbacks = True  # type: ignore[attr-defined]
     runner: Any = ScriptRunner
     state: Any = SafeSessionState
     runner._maybe_handle_execution_control_request = maybe_handle_request
     state.on_script_will_rerun = on_script_will_rerun
 
 
+@cache
 def break_long_marks() -> None:
     """Let no text reach a browser that it can't draw in linear time. Called again, it changes nothing."""
     from streamlit.runtime.scriptrunner_utils.script_run_context import ScriptRunContext
 
     context: Any = ScriptRunContext
     enqueue = context.enqueue
-    if getattr(enqueue, "breaks_marks", False):
-        return
 
     def enqueue_drawable(of: ScriptRunContext, message: Any) -> None:
         _make_drawable(message)
         enqueue(of, message)
 
-    enqueue_drawable.breaks_marks = True  # type: ignore[attr-defined]
     context.enqueue = enqueue_drawable
 
 

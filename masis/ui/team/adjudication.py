@@ -16,7 +16,6 @@ from masis.schema.review import Decision, Verdict
 from masis.schema.wording import shortened
 from masis.services import ANONYMOUS, CaseView, Workbench
 from masis.ui.components import HERE
-from masis.ui.components.page_keys import focus_on
 from masis.ui.review.case import show_answer
 from masis.ui.review.compare import CHANGES
 from masis.ui.shell import address
@@ -31,6 +30,7 @@ from masis.ui.shell.keys import (
     SUBMIT,
     UNDO,
     Key,
+    focus_on,
 )
 from masis.ui.shell.permissions import needs
 from masis.ui.shell.reviewer import actor, reviewer

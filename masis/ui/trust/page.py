@@ -31,8 +31,7 @@ from masis.trust.guarantee import draws_needed, least_tolerance
 from masis.trust.machine import Comparison, draws_for_width
 from masis.trust.score import LEAST_DECISIONS, LEAST_OF_EACH, LEAST_ORDERED
 from masis.ui.components.charts import draw_chart
-from masis.ui.components.figures import Figure, figure_table
-from masis.ui.components.linked_table import Cell, Column, Row, column, linked_table, row
+from masis.ui.components.linked_table import Cell, Column, Figure, Row, column, figure_table, linked_table, row
 from masis.ui.shell import address
 from masis.ui.shell.permissions import needs
 from masis.ui.shell.reviewer import actor

@@ -14,7 +14,7 @@ from masis.integrations.baml import BamlValidator
 from masis.schema.audit import JudgedBy, Revision
 from masis.schema.run import Event, Run
 from masis.services import Workbench
-from masis.ui.new_audit.timeline import timeline
+from masis.ui.new_audit.live_run import timeline
 from masis.views.spending import spent
 from tests.audit.factories import context
 from tests.llm.asking import CASE, settings_for
