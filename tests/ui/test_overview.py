@@ -122,7 +122,7 @@ def test_the_overview_says_how_long_a_batch_takes_at_the_pace_of_audits_by_the_s
         workbench.audits.audit(ADA, workbench.store.cases.get(row.id))
     with workbench.store.database.transaction() as connection:
         connection.execute("UPDATE run_measures SET loop_ms = 1500")
-    assert batch_time(workbench, 60) == "About 90 s at the pace of the last 2 audits with these models."
+    assert batch_time(workbench, 60) == "About 1 min 30 s at the pace of the last 2 audits with these models."
     assert batch_time(workbench, 1) == "About 1.5 s at the pace of the last 2 audits with these models."
     workbench.settings = Settings(critic="openai")
     assert batch_time(workbench, 60) == ""
