@@ -75,7 +75,9 @@ def decide_one(tab: Tab, name: str, keys: tuple[str, ...]) -> bool:
         page.keyboard.press("Control+Enter")
     ended = page.get_by_text(re.compile("^0 left to review")).first
     said = found.get_by_role("alert")
-    faster = found.get_by_text(re.compile("has changed since you opened it|(Ada|Bo|Cy) (has|is|decides)"))
+    faster = found.get_by_text(
+        re.compile("has changed since you opened it|was removed on|(Ada|Bo|Cy) (has|is|decides)")
+    )
     faster = faster.filter(visible=True).first
 
     def over() -> bool:
