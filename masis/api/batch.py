@@ -104,10 +104,19 @@ def audit(
         frame.join(masis.audit(frame, map={"answer": "response"}), rsuffix="_audit")
 
     The columns are those of ``runs_to_pandas``, and ``error``: why a row could not be read as a case, or was not
-    audited. Such a row stops none of the others, and its figures are empty. The arguments are those of ``audit_many``,
-    which gives the runs themselves; an iterator is read to its end first.
+    audited. Such a row stops none of the others, and its figures are empty. ``audit_many`` gives the runs themselves.
 
-    Raises InputError where not one row can be read as a case; or an argument is wrong, as ``audit_many`` says.
+    Args:
+        cases: As for ``audit_many``; an iterator is read to its end first.
+        settings: As for ``run_audit``.
+        concurrency: How many audits at once.
+        progress: Whether to show a bar on stderr.
+        max_cost: US dollars that all audits together may cost.
+        map: Which column or key holds a field where the names differ: ``{"answer": "response"}``.
+
+    Raises:
+        InputError: Not one row can be read as a case; or an argument is wrong, as ``audit_many`` says.
+
     """
     from masis.views.tables import runs_to_pandas  # here: it loads pandas, which the commands do without
 

@@ -71,9 +71,15 @@ class Decided(NamedTuple):
 class Desk:
     """A person's desk on one database; who has the file may do everything, under the name they give.
 
-    ``db`` is the file, or a workbench that is open. Without ``db`` it is the database that the commands find; without
-    ``reviewer`` decisions are recorded under the name that the person is logged in with. Raises StoreError where the
-    database can't be read.
+    Args:
+        db: The database, which is made where there is none, or a workbench that is open. Default: as the commands find
+            it.
+        reviewer: The name that decisions are recorded under. Default: the one the person is logged in with.
+        settings: Those of the workbench.
+
+    Raises:
+        StoreError: The database can't be read.
+
     """
 
     def __init__(
@@ -143,11 +149,17 @@ class Desk:
         return list(found.values())
 
     def queue(self, *, limit: int = 50, **filters: Any) -> tuple[CaseSummary, ...]:
-        """Return the cases that wait for this reviewer, the most pressing first; up to ``limit``, at most 1,000.
+        """Return the cases that wait for this reviewer, the most pressing first.
 
-        ``filters`` are those of the queue: ``text``, ``fields``, ``datasets``, ``tiers``, ``order`` and so on. What
-        audits found is left out where the team's policy hides it from the reviewer. Raises InputError where there is no
-        such filter, or it can't have this value.
+        What audits found is left out where the team's policy hides it from the reviewer.
+
+        Args:
+            limit: How many cases, up to 1,000.
+            filters: As the queue has them: ``text``, ``fields``, ``datasets``, ``tiers``, ``order`` and so on.
+
+        Raises:
+            InputError: There is no such filter, or it can't have this value.
+
         """
         try:
             asked = CaseFilter(**{**filters, "size": limit})
@@ -278,7 +290,11 @@ class Desk:
 
         A row has ``case``, ``verdict`` and what ``decide`` takes; ``reviewer`` where it is not this desk's. What was
         shown to the reviewer is unknown unless ``machine_shown`` says it. The same row again makes no second decision.
-        With ``dry_run`` all decisions are taken back at the end: the results are those of a real run.
+
+        Args:
+            rows: The rows.
+            dry_run: Make every decision and take all of them back at the end: the results are those of a real run.
+
         """
         if not dry_run:
             yield from self._decide_each(rows)

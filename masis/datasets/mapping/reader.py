@@ -234,14 +234,15 @@ def _answers(row: Row) -> Iterator[Row]:
 
 
 def _joined(rows: Iterator[Row], path: Path, join: Join) -> Iterator[Row]:
-    others: dict[str, dict[str, Any]] = {}
+    others: dict[str, dict[str, Any]] | None = None
     for row in rows:
         if isinstance(row.value, InputError):
             yield row
             continue
         if row.member and Path(row.member).name == join.file:
             continue
-        others = others or _by_key(path, join, packed=bool(row.member))
+        if others is None:
+            others = _by_key(path, join, packed=bool(row.member))
         if (other := others.get(str(row.value.get(join.key)))) is not None:
             yield row._replace(value={**row.value, join.name: other})
         else:
