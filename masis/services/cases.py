@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
 from masis.errors import UnknownRecord
@@ -52,6 +52,12 @@ class CaseView(NamedTuple):
 
 FOUND: tuple[Standing, ...] = ("failed", "wrong", "not_confirmed", "nothing_found")
 """Where cases stand by what their audit found. Who may not see that sees ``to_review`` in place of all of them."""
+
+
+def _found_as_one(standings: Mapping[str, int]) -> dict[str, int]:
+    """Count what audits found as one, for who may not see it."""
+    kept = {name: count for name, count in standings.items() if name not in FOUND}
+    return {**kept, "to_review": sum(standings.get(each, 0) for each in FOUND)}
 
 
 def waiting_in(wanted: CaseFilter) -> CaseFilter:
@@ -252,6 +258,11 @@ class CaseService(Service):
             update["states"] = tuple(dict.fromkeys((*wanted.states, "needs_review", "accepted")))
         return wanted.model_copy(update=update)
 
+    def standings_for(self, actor: Actor, wanted: CaseFilter) -> dict[str, int]:
+        """Count the cases that match by where they stand, as this reviewer may see it now."""
+        found = self._store.cases.standings(self.blinded(actor, wanted.model_copy(update={"viewer": actor.name})))
+        return _found_as_one(found) if self.hides_machine_from(actor) else found
+
     def facets_for(self, actor: Actor) -> Facets:
         """Count the cases by each value that this reviewer may filter by now.
 
@@ -263,8 +274,7 @@ class CaseService(Service):
         states = dict(facets.states)
         if accepted := states.pop("accepted", 0):
             states["needs_review"] = states.get("needs_review", 0) + accepted
-        standings = dict(facets.standings)
-        standings["to_review"] = sum(standings.pop(each, 0) for each in FOUND)
+        standings = _found_as_one(facets.standings)
         reviewers = {name: count for name, count in facets.reviewers.items() if name != POLICY.name}
         hidden: dict[str, dict[str, int]] = {"flags": {}, "reasons": {}, "models": {}}
         return facets.model_copy(update={**hidden, "standings": standings, "states": states, "reviewers": reviewers})

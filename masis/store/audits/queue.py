@@ -164,6 +164,16 @@ class Queue(Part):
             lists = {name: self._values_in_lists(name) for name in _LISTS}
         return Facets(**words, **lists)
 
+    def standings(self, case_filter: CaseFilter) -> dict[str, int]:
+        """How many of the cases that match stand where, as the filter's viewer sees it; its standings don't matter."""
+        with self._database.reading() as connection:
+            found = matching(connection, case_filter.model_copy(update={"standings": ()}))
+            sql = f"""
+                SELECT CASE WHEN {_OWN_PENDING} THEN 'waits' ELSE standing END, count(*)
+                FROM {found.source} WHERE {found.where} GROUP BY 1
+            """  # noqa: S608
+            return dict(self._database.cached(sql, (case_filter.viewer, *found.values)))
+
     def states(self) -> dict[str, int]:
         """How many cases are in each state."""
         return self._values("state")

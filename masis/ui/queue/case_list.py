@@ -16,7 +16,6 @@ from masis.schema.actor import Actor
 from masis.schema.review import Standing
 from masis.schema.wording import counted, shortened
 from masis.services import Workbench, demo_cases
-from masis.services.cases import FOUND
 from masis.services.records import NOT_DECIDED, CaseFilter, CasePage, CaseSummary, Facets, QueueOrder
 from masis.ui.components.linked_table import Cell, Column, Row, column, linked_table, row
 from masis.ui.shell import address
@@ -137,13 +136,9 @@ def _standings(workbench: Workbench, facets: Facets, wanted: CaseFilter) -> None
     What else narrows the list narrows the counts. A press shows what stands there in place of what was shown. An
     address may name several, which stay chosen together.
     """
-    counts = {name: facets.standings[name] for name in STANDING if facets.standings.get(name)}
-    if any(address.value(name) for name in address.FILTERS if name != address.STANDINGS.name):
-        for name in list(counts):
-            standings = FOUND if name == "to_review" else (name,)
-            narrowed = wanted.model_copy(update={"standings": standings, "viewer": actor().name})
-            counts[name] = workbench.cases.count(workbench.cases.blinded(actor(), narrowed))
-        counts = {name: count for name, count in counts.items() if count}
+    narrowed = any(address.value(name) for name in address.FILTERS if name != address.STANDINGS.name)
+    found = workbench.cases.standings_for(actor(), wanted) if narrowed else facets.standings
+    counts = {name: found[name] for name in STANDING if found.get(name)}
     chosen = address.several("standing", STANDING)
     counts |= {name: 0 for name in chosen if name not in counts}
     several = len(chosen) > 1
