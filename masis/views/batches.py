@@ -133,7 +133,7 @@ class BatchSummary:
             yield (
                 f"{counted(self.unconfirmed, 'claim')} of {counted(self.unconfirmed_answers, 'answer')} not confirmed "
                 f"by the offline checks; a verifier model would decide {them}: --model verifier=offline,local:ORG/NAME "
-                "(docs/verifiers.md)."
+                "(docs/models.md)."
             )
 
     def _latencies(self, settings: Settings) -> Iterator[str]:
