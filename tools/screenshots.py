@@ -135,6 +135,9 @@ def walk(page: Page, base: str) -> Iterator[str]:
     page.set_viewport_size(DOCS_SIZE)
     page.get_by_role("button", name=re.compile("^Show changes")).click(delay=40)
     settle(page)
+    page.get_by_test_id("stSelectbox").click(delay=40)
+    page.get_by_role("option", name="against iteration 3").click(delay=40)
+    settle(page)
     yield "changes"
     opened(f"/review?case={SHOWN}")
     panel = page.get_by_role("region", name="Decision")
