@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from masis.errors import AnotherAnswer, StoreError, UnknownRecord
@@ -136,6 +137,19 @@ def test_who_came_back_to_undo_goes_on_where_the_queue_begins(workbench: Workben
     after = queue[0] if came_back else queue[queue.index(CASE) + 1]
     assert app.query_params["case"] in (after, [after])
     workbench.reviews.undo(ADA, workbench.reviews.current(CASE).id)
+
+
+def test_a_decision_whose_run_is_ended_by_another_one_is_said_and_opens_the_next_case_all_the_same(
+    workbench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ends = [st.rerun]  # as a message of the browser does that comes in just then
+    monkeypatch.setattr(decision, "forget_scores", lambda *_: ends.pop()() if ends else None)
+    app = post({**right(workbench), "token": "ended", "advance": True}, order="oldest")
+    assert not ends
+    assert app.query_params["case"] not in (CASE, [CASE])
+    entry = workbench.reviews.current(CASE)
+    assert app.session_state["previous-decision"].entry == entry.id
+    workbench.reviews.undo(ADA, entry.id)
 
 
 def test_an_audit_made_meanwhile_is_named_with_who_asked_for_it_and_when(workbench: Workbench) -> None:

@@ -38,7 +38,7 @@ class Panel {
     this.drawnAt = performance.now()
     this.gone = new AbortController()
     const listen = (target, name, act) => target.addEventListener(name, act, { signal: this.gone.signal })
-    const asked = (name, act) => listen(window, name, event => { if (listening === this) act(event.detail) })
+    const asked = (name, act) => listen(window, name, event => { if (this.listens()) act(event.detail) })
     listen(window, "masis-shown", () => { if (this.data) this.drawEditor(); this.drawReady() })
     asked("masis-label", words => this.labelWords(words))
     asked("masis-report-edit", place => this.editReport(place))
@@ -52,7 +52,11 @@ class Panel {
     this.resized.observe(this.el.editor) // it grows with its text
   }
 
+  // Keys are for the newest panel; where that one has gone, for the one that stayed.
+  listens() { return (listening ??= this) === this }
+
   leave() {
+    if (listening === this) listening = null
     this.unfit()
     this.gone.abort()
     this.resized.disconnect()
@@ -175,6 +179,8 @@ class Panel {
       const app = document.querySelector(elements.app)?.dataset
       if (app?.[state.connection] === state.connected && app[state.script] === state.idle) {
         window.dispatchEvent(new Event("masis-wake"))
+        // another run of the page may have ended the one that was to record this; the token makes it harmless twice
+        if (this.busy) this.fire("submit", this.submitted)
       }
       this.expectAnswer()
     }, UNANSWERED_MS)
@@ -437,7 +443,7 @@ class Panel {
 
   key(event) {
     if (!this.root.isConnected) { this.leave(); return }
-    if (listening !== this || this.leaving) return
+    if (!this.listens() || this.leaving) return
     if (this.issue.opened) return
     const within = event.composedPath()[0]
     if ((event.ctrlKey || event.metaKey) && event.key === "Enter") {
