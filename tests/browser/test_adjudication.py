@@ -38,6 +38,8 @@ def test_a_lead_adjudicates_by_keys_and_sees_what_was_recorded(open_tab: Callabl
         heading = page.get_by_role("heading", name="Evidence (")
         for part in (heading, page.get_by_role("button", name="Take Ben's decision"), reason):
             assert part.evaluate("each => each.getBoundingClientRect().bottom") < 900
+        for passage in (".lit-against", ".answer .chosen"):  # what the headline says, in answer and evidence
+            expect(page.locator(f".st-key-adjudicated-answer {passage}").first).to_be_in_viewport()
         page.mouse.click(20, 500)
         page.keyboard.press("ArrowDown")
         frame = "getComputedStyle(document.activeElement, '::before').boxShadow"

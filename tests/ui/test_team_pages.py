@@ -91,6 +91,7 @@ def test_reviewers_who_differ_are_listed_and_their_case_decided_for_good(audited
     audited_workbench.team.set(BEN, QueuePolicy(reviewers=2, machine="never"))
     blind = opened("team", "Cleo")
     assert "Ada Lind: Approved" not in shown_rows(blind)
+    assert "The audit:" not in texts(opened("team", "Cleo", case=CASE))
     audited_workbench.team.set(BEN, QueuePolicy(reviewers=2))
     app = opened("team", "Cleo", case=CASE)
     shown = texts(app)
@@ -101,6 +102,7 @@ def test_reviewers_who_differ_are_listed_and_their_case_decided_for_good(audited
     for part in (
         "**Ada Lind**: :green[Approved] the original answer",
         "**Ben**: :red",
+        "**The audit:** :red[Cites",
     ):
         assert part in shown
     theirs = opened("team", "Ben", case=CASE)

@@ -37,8 +37,9 @@ from masis.ui.shell.reviewer import actor, reviewer
 from masis.ui.shell.streamlit_internals import with_selectors
 from masis.ui.team.taking import ask_name
 from masis.views.diff import word_changes
+from masis.views.headline import headline
 from masis.views.markdown import coloured, escaped
-from masis.views.words import DECIDE, DECIDED
+from masis.views.words import DECIDE, DECIDED, Word
 
 _LAYOUT = f"<style>{with_selectors((HERE / 'adjudication.css').read_text(encoding='utf-8'))}</style>"
 
@@ -115,7 +116,11 @@ def show_adjudication(workbench: Workbench, case_id: str) -> None:
     with st.container(key="adjudication"):
         read, final = st.columns([2, 1], gap="small")
         with read:
-            with st.container(border=True, key="adjudicated-answer"):
+            with st.container(border=True, key="adjudicated-answer", gap="xsmall"):
+                if run and not view.machine_hidden:
+                    worst = headline(run)  # the answer view opens at the passages that it is about
+                    others = f" :gray[{escaped(worst.others)}]" if worst.others else ""
+                    st.markdown(f"**The audit:** {coloured(Word(worst.text, worst.tone))}{others}")
                 show_answer(view, run, 0, None)
             may = reviewer() is not None and actor().name not in work.decided_by and _open(view)
             first = next((each for each in decisions if each.corrected_answer), None)
