@@ -108,6 +108,13 @@ def test_a_lead_adjudicates_by_keys_and_sees_what_was_recorded(open_tab: Callabl
         expect(reason).to_be_focused()
         expect(reason).to_have_value("read")
         page.keyboard.press("Escape")
+        page.keyboard.press("e")
+        expect(reason).to_be_focused()
+        page.keyboard.type("Mine.")  # in place of what was taken, not behind it
+        expect(form.get_by_label("Reason (changed from").first).to_have_value("Mine.")
+        page.keyboard.type(" Still.")  # the label changes while it is typed
+        expect(reason).to_have_value("Mine. Still.")
+        page.keyboard.press("Escape")
         page.keyboard.press("1")
         page.keyboard.press("Control+Enter")  # in one breath: it is recorded once the decision has been taken
         expect(page.get_by_text("Overridden as final verdict: “").filter(has_text=DIFFERING[0])).to_be_in_viewport()

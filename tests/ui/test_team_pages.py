@@ -144,7 +144,8 @@ def test_taking_a_side_fills_the_form_and_records_what_the_adjudicator_leaves_th
     assert app.text_area(key=f"final-corrected-{CASE}").value == given["corrected_answer"]
     reason = app.text_area(key=f"final-reason-{CASE}")
     assert (reason.label, reason.value) == ("Reason (Ada Lind’s: change it where yours differs)", "read")
-    reason.input("One word was missing.")
+    reason.input("One word was missing.").run()
+    assert app.text_area(key=f"final-reason-{CASE}").label == "Reason (changed from Ada Lind’s)"
     note = app.text_area(key=f"final-note-{CASE}")
     assert note.value == "One word."
     note.input("Two words.")

@@ -10,10 +10,18 @@ class PageKeys {
     document.addEventListener("keydown", this.pressed)
     this.leads = event => this.goes(event)
     window.addEventListener("keydown", this.leads, true)
-    // Streamlit takes a text once its field is left: what a correction changes is to show while it is typed
+    // a text of somebody else's that a key leads to is selected: what is typed takes its place, and isn't put behind it
+    this.enters = ({ target }) => {
+      if (!this.pointing && target.closest?.(".st-key-final-form") && this.borrowed?.includes(target.value)) target.select()
+    }
+    this.points = ({ type }) => { this.pointing = type === "pointerdown" }
+    document.addEventListener("focusin", this.enters)
+    for (const each of ["pointerdown", "keydown"]) document.addEventListener(each, this.points, true)
+    // Streamlit takes a text once its field is left: what a correction changes, and that words are the lead's own now, is
+    // to show while it is typed
     this.types = ({ target }) => {
       clearTimeout(this.pause)
-      if (target.closest(".st-key-final-corrected")) this.pause = setTimeout(() => target.dispatchEvent(new FocusEvent("focusout", { bubbles: true })), 500)
+      if (target.closest(".st-key-final-form")) this.pause = setTimeout(() => target.dispatchEvent(new FocusEvent("focusout", { bubbles: true })), 500)
     }
     document.addEventListener("input", this.types)
   }
@@ -23,6 +31,7 @@ class PageKeys {
     const otherPage = data.search && this.page !== undefined && this.page !== data.page // of the queue: its list is read from the top
     if (otherCase || otherPage) document.querySelector(STREAMLIT.elements.main)?.scrollTo(0, 0)
     this.case = data.case
+    this.borrowed = data.borrowed
     this.page = data.page
     if (data.focus && data.focus.token !== this.focused) {
       this.focused = data.focus.token
@@ -44,6 +53,8 @@ class PageKeys {
     document.removeEventListener("keydown", this.pressed)
     window.removeEventListener("keydown", this.leads, true)
     document.removeEventListener("input", this.types)
+    document.removeEventListener("focusin", this.enters)
+    for (const each of ["pointerdown", "keydown"]) document.removeEventListener(each, this.points, true)
   }
 
   // One case of an adjudication gives way to another: until the page is drawn, a key would be meant for the one before,

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterable
 from typing import Any, NamedTuple, TypedDict
 
 import streamlit as st
@@ -14,7 +15,7 @@ from masis.ui.components import registered
 from masis.ui.shell import address
 
 _KEYS = registered("page_keys", "key_sheet")
-_FOCUS = "page-focus"
+_FOCUS, _BORROWED = "page-focus", "page-borrowed"
 
 
 class Key(NamedTuple):
@@ -127,8 +128,14 @@ def focus_on(container: str) -> None:
     st.session_state[_FOCUS] = {"field": container, "token": uuid.uuid4().hex}
 
 
+def typed_over(borrowed: Iterable[str]) -> None:
+    """Let these texts be selected where a key leads into a field that holds one: what is typed takes their place."""
+    st.session_state[_BORROWED] = sorted(filter(None, borrowed))
+
+
 def page_keys(page: str) -> None:
     """Listen for the keys of a page, and show them on H or ?; to be drawn after the page."""
     case_id = address.value("case")
     about = {"focus": st.session_state.pop(_FOCUS, None), "case": case_id, "page": address.value("page")}
+    about["borrowed"] = st.session_state.pop(_BORROWED, [])
     _KEYS(data={**page_key_map(page, case_id), **about}, key="page-keys")

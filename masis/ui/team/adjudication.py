@@ -31,6 +31,7 @@ from masis.ui.shell.keys import (
     UNDO,
     Key,
     focus_on,
+    typed_over,
 )
 from masis.ui.shell.permissions import needs
 from masis.ui.shell.reviewer import actor, reviewer
@@ -444,6 +445,7 @@ def _form(workbench: Workbench, view: CaseView, decisions: Sequence[Decision]) -
         )
         about = next(each for each in alike if _answer(each) == answer)
     optional = not workbench.reviews.why_reason(case_id, draft.verdict)
+    typed_over({draft.filled.get(name, "") for name in ("reason", "note")})
     with st.container(key="final-form", gap="xsmall"):
         with st.container(key="final-reason"):
             _text(case_id, "reason", _label(draft, "reason", decisions, optional=optional), 68)
@@ -477,9 +479,15 @@ def _form(workbench: Workbench, view: CaseView, decisions: Sequence[Decision]) -
 
 
 def _label(draft: _Draft, name: str, decisions: Sequence[Decision], *, optional: bool) -> str:
-    """Name a field, and say whose words stand in it or that it may stay empty."""
-    whose = _of_whom(draft.texts.get(name, ""), name, decisions, draft.taken.reviewer if draft.taken else None)
-    more = f" ({escaped(whose)}: change it where yours differs)" if whose else " (optional)" if optional else ""
+    """Name a field, and say whose words stand in it, changed or not, or that it may stay empty."""
+    text, filled = draft.texts.get(name, ""), draft.filled.get(name, "")
+    more = " (optional)" if optional else ""
+    if text.strip() and (whose := _of_whom(filled, name, decisions, draft.taken.reviewer if draft.taken else None)):
+        more = (
+            f" (changed from {escaped(whose)})"
+            if text != filled
+            else f" ({escaped(whose)}: change it where yours differs)"
+        )
     return f"{name.capitalize()}{more}"
 
 
