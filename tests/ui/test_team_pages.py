@@ -243,8 +243,15 @@ def test_an_escalated_case_says_so_and_stays_listed(audited_workbench: Workbench
     team = opened("team", "Cleo")
     assert "1 case is escalated and waits for more evidence or another reviewer." in texts(team)
     rows = shown_rows(team)
-    for part in ("Escalated by Cleo", "Ask the author.", f"team?case={CASE}"):
+    for part in ("Escalated by", "Cleo", "Ask the author.", "nobody", f"team?case={CASE}"):
         assert part in rows
+    press(team, "give-escalated")
+    assert team.query_params["view"] in ("give out cases", ["give out cases"])
+    assert team.session_state["give-out-cases"] == [CASE]
+    next(each for each in team.multiselect if each.label == "Reviewers").set_value(["Ada Lind"])
+    press(team, "Assign the chosen cases")
+    assert audited_workbench.team.work(BEN, CASE).assignees == ("Ada Lind",)
+    assert "Ada Lind" in shown_rows(team).partition("Escalated cases")[2]
 
 
 def test_the_keys_of_an_adjudication_are_its_own_and_named_like_its_buttons() -> None:

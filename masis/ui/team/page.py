@@ -25,7 +25,7 @@ from masis.schema.team import (
 from masis.schema.wording import counted
 from masis.services import Workbench
 from masis.services.cases import waiting_in
-from masis.services.records import CaseFilter
+from masis.services.records import CaseFilter, CaseSummary
 from masis.services.trust_summary import in_words
 from masis.trust.agreement import Estimate, Pair
 from masis.ui.components.linked_table import Cell, column, linked_table, row
@@ -84,6 +84,7 @@ CHOICES: dict[str, str] = {
 }
 """What a policy says, by the name of its field; the address marks one as ``field``."""
 MOST_VERSIONS = 20
+ESCALATED = CaseFilter(states=("escalated",), order="oldest", size=MOST_LISTED)
 
 
 def show_team(workbench: Workbench) -> None:
@@ -113,7 +114,7 @@ def _keep_view() -> None:
 
 
 def _progress(workbench: Workbench) -> None:
-    """Draw where all cases stand, how far reviewers agree, who has decided how many, and where reviewers differ."""
+    """Draw where all cases stand, who has decided how many and how far they agree, what differs, what is escalated."""
     me = actor()
     facets = workbench.cases.facets_for(me)
     standing_counts(facets.standings, facets.states)
@@ -133,6 +134,7 @@ def _progress(workbench: Workbench) -> None:
             st.page_link("pages/review.py", label=label, icon=":material/rate_review:", query_params={"case": first})
     _people(workbench)
     _differing(workbench)
+    _escalated(workbench)
 
 
 def _people(workbench: Workbench) -> None:
@@ -191,58 +193,105 @@ def pair_agrees(pair: Pair, case: str) -> str:
 
 
 def _differing(workbench: Workbench) -> None:
-    """Draw the cases whose reviewers differ, and those that somebody escalated."""
+    """Draw the cases whose reviewers differ."""
     st.header("Adjudication", anchor=False)
-    page = workbench.cases.find_for(actor(), CaseFilter(states=("needs_adjudication", "escalated"), size=MOST_LISTED))
+    page = workbench.cases.find_for(actor(), CaseFilter(states=("needs_adjudication",), size=MOST_LISTED))
     if not page.total:
         st.caption("No case has reviewers who differ. Such cases are listed here once all their decisions are in.")
         return
     individual = {summary.id: decisions_on(workbench, summary.id) for summary in page.rows}
-    escalated = {summary.id for summary in page.rows if summary.state == "escalated"}
     # what comes first keeps them from settling the case; of a redacted decision nobody knows any more
     first = {case: next(iter(differences(decisions)), "decision") for case, decisions in individual.items()}
-    kinds = Counter(differ for case, differ in first.items() if case not in escalated)
+    kinds = Counter(first.values())
     which = ", ".join(f"{kinds[kind]:,} {'differ' if kinds[kind] > 1 else 'differs'} in the {kind}" for kind in kinds)
     listed = "" if page.total == len(page.rows) else f"Of {page.total:,}, the first {len(page.rows):,}: "
-    says = (
-        [f"{listed}{counted(kinds.total(), 'case has', 'cases have')} reviewers who differ. {which}."] if kinds else []
+    st.markdown(
+        f"{listed}{counted(kinds.total(), 'case has', 'cases have')} reviewers who differ. {which}. "
+        "Open one to decide it."
     )
-    if escalated:
-        waits = counted(len(escalated), "case is escalated and waits", "cases are escalated and wait")
-        says.append(f"{waits} for more evidence or another reviewer.")
-    st.markdown(" ".join([*says, "Open one to decide it."]))
-    named = workbench.trust.shows_names()
     rows = []
     for summary in page.rows:
-        decisions = individual[summary.id]
         verdicts: Cell = {"text": ", ".join(who_decided(workbench, summary.id))}
-        if summary.id in escalated:
-            entry = workbench.reviews.current(summary.id)
-            final = entry.decision if entry else None
-            verdicts = {"text": f"Escalated by {final.reviewer}" if final and named else "Escalated"}
-            verdicts["below"] = [final.reason] if final and final.reason else []
-        elif first[summary.id] != "verdict":
+        if first[summary.id] != "verdict":
             verdicts["below"] = [f"{first[summary.id].capitalize()} differs"]
-        where = "team" if len(decisions) > 1 else "review"
-        href = address.link(where, case=summary.id)
-        question: Cell = {"text": summary.query, "href": href, "open": summary.id, "below": [summary.id]}
-        rows.append(row(question, verdicts, open=summary.id))
+        rows.append(row(_question(summary, "team"), verdicts, open=summary.id))
     columns = [column("Question", "main"), column("Verdicts")]
     if opened := linked_table(columns, rows, description="Cases that need adjudication", key="differing"):
-        if len(individual.get(opened, ())) == 1:
-            address.open_case(opened)
         address.put("case", opened)
         st.rerun()
 
 
+def _escalated(workbench: Workbench) -> None:
+    """Draw the cases that somebody escalated, who and why, and the way to give them to others; nothing of none."""
+    page = workbench.cases.find_for(actor(), ESCALATED)
+    if not page.total:
+        return
+    st.header("Escalated", anchor=False)
+    waits = counted(page.total, "case is escalated and waits", "cases are escalated and wait")
+    st.markdown(f"{waits} for more evidence or another reviewer. Open one, or give it to somebody.")
+    named = workbench.trust.shows_names()
+    rows, leads = [], {}
+    for summary in page.rows:
+        entry = workbench.reviews.current(summary.id)
+        final = entry.decision if entry else None
+        work = workbench.team.work(actor(), summary.id)
+        leads[summary.id] = (
+            "review" if work.policy is None else "team"
+        )  # decided by one, whoever decides it next settles it
+        by: Cell = {"text": final.reviewer if final and named else "–"}
+        by["below"] = [final.reason or final.note or "No reason given"] if final else []
+        rows.append(
+            row(
+                _question(summary, leads[summary.id]),
+                by,
+                ", ".join(work.assignees) or "nobody",
+                open=summary.id,
+            )
+        )
+    columns = [column("Question", "main"), column("Escalated by"), column("Given to")]
+    if opened := linked_table(columns, rows, description="Escalated cases", key="escalated"):
+        if leads.get(opened) == "review":
+            address.open_case(opened)
+        address.put("case", opened)
+        st.rerun()
+    if reviewer() is not None:
+        st.button(
+            "Give escalated cases to somebody",
+            key="give-escalated",
+            icon=":material/assignment_ind:",
+            on_click=_choose_to_give,
+            args=(list(leads),),
+            **needs("oversee"),
+        )
+
+
+def _question(summary: CaseSummary, page: str) -> Cell:
+    href = address.link(page, case=summary.id)
+    return {"text": summary.query, "href": href, "open": summary.id, "below": [summary.id]}
+
+
+def _choose_to_give(cases: list[str]) -> None:
+    """Open the view that gives cases out with these chosen."""
+    st.session_state["give-out-cases"], st.session_state["team-view"] = cases, "Give out cases"
+    address.put("view", "give out cases")
+
+
 def _give_out(workbench: Workbench) -> None:
     text = st.text_input("Cases that hold these words", key="give-text", max_chars=address.LONGEST_QUERY)
-    waiting = waiting_in(CaseFilter(text=text, order="oldest", size=MOST_LISTED))
-    page = workbench.cases.find_for(actor(), waiting)
-    if not page.total:
+    # escalated ones first: they wait for somebody in particular
+    pages = [
+        workbench.cases.find_for(actor(), wanted.model_copy(update={"text": text}))
+        for wanted in (ESCALATED, waiting_in(CaseFilter(order="oldest", size=MOST_LISTED)))
+    ]
+    total = sum(page.total for page in pages)
+    if not total:
         st.caption("No case that waits holds these words." if text else "No case waits: there is none to give out.")
         return
-    titles = {summary.id: f"{summary.id} · {summary.query}"[:120] for summary in page.rows}
+    titles = {
+        summary.id: f"{'Escalated · ' if summary.state == 'escalated' else ''}{summary.id} · {summary.query}"[:120]
+        for page in pages
+        for summary in page.rows
+    }
     team, counts = workbench.team, workbench.store.team.counted
     actions: dict[str, _Action] = {
         "Assign": _Action("Reviewers", team.reviewers(), team.assign, new=True),
@@ -254,9 +303,9 @@ def _give_out(workbench: Workbench) -> None:
     does = st.segmented_control("Do", list(actions), default="Assign", required=True) or "Assign"
     action = actions[does]
     with st.form("give-out", border=False):
-        first = f", the first {len(titles):,} are listed" if page.total > len(titles) else ""
+        first = f", the first {len(titles):,} are listed" if total > len(titles) else ""
         chosen = st.multiselect(
-            f"Cases that wait ({page.total:,}{first})",
+            f"Cases that wait ({total:,}{first})",
             list(titles),
             format_func=titles.__getitem__,
             key="give-out-cases",
