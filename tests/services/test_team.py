@@ -427,6 +427,18 @@ def test_two_overrides_with_other_words_are_no_agreement(workbench: Workbench) -
     assert state(workbench) == "needs_adjudication"
 
 
+def test_a_decision_is_upheld_by_its_verdict_and_with_its_correction(workbench: Workbench) -> None:
+    share(workbench)
+    for case_id in ("case-1", "case-2"):
+        decide(workbench, ADA, case_id, verdict="override", corrected_answer="One.")
+        decide(workbench, BEN, case_id, verdict="override", corrected_answer="Two.")
+        content = {"case_id": case_id, "run_id": f"run-{case_id[5:]}", "iteration": 1, "corrected_answer": "One."}
+        final = Decision.model_validate({"reviewer": "Cleo", "verdict": "override", "reason": "why", **content})
+        workbench.reviews.adjudicate(CLEO, final)
+    upheld = {own.reviewer: own for own in workbench.trust.reviewers(CLEO, others=True)}
+    assert [(upheld[name].agreed.value, upheld[name].whole) for name in ("Ada", "Ben")] == [(1.0, 2), (1.0, 0)]
+
+
 def test_a_new_policy_leaves_cases_that_were_begun_under_their_own(workbench: Workbench) -> None:
     decide(workbench, ADA, "case-0")
     share(workbench, rule="first")

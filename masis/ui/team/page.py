@@ -49,12 +49,18 @@ PAIRS_SAID = 3
 
 RULES: dict[PolicyRule, tuple[str, str]] = {
     "adjudicated": (
-        "The verdict all give; else an adjudication",
-        "Costs a lead's time wherever two differ; the lead gives a reason unless they approve as a reviewer did.",
+        "What all agree on; else an adjudication",
+        (
+            "To agree is to give the same verdict on the same answer or correction. Costs somebody's time wherever two "
+            "differ; who adjudicates gives a reason unless they approve as a reviewer did."
+        ),
     ),
     "agree": (
-        "The verdict enough of them give; else an adjudication",
-        "Costs a lead less: a majority settles the case, and who differs from it is outvoted.",
+        "What enough of them agree on; else an adjudication",
+        (
+            "Costs fewer adjudications: so many with the same verdict and answer settle the case, and who differs from "
+            "them is outvoted."
+        ),
     ),
     "first": (
         "The first decision; the others measure agreement",
@@ -160,7 +166,12 @@ def _people(workbench: Workbench) -> None:
             at_work = {"text": held[name].case_id, "below": [f"until {held[name].until[11:16]} UTC"]}
         own = work.get(name)
         upheld = own.agreed if own else Estimate(None)
-        stood = "–" if upheld.value is None else f"{round(upheld.value * upheld.n):,} of {upheld.n:,}"
+        stood: Cell = {"text": "–"}
+        if own and upheld.value is not None:
+            stood = {
+                "text": f"{round(upheld.value * upheld.n):,} of {upheld.n:,}",
+                "below": [f"{own.whole:,} with their correction"],
+            }
         counts = (
             decided.get(name, 0),
             stood,
@@ -177,8 +188,8 @@ def _people(workbench: Workbench) -> None:
     linked_table(columns, rows, description="Reviewers", key="team-progress")
     hidden = "" if every else "Of others, a lead sees what was upheld and how long it took. "
     st.caption(
-        "Upheld: of their decisions on cases that several decided and that are settled, those whose verdict stands; by "
-        "verdict, corrections may still differ. "
+        "Upheld: of their decisions on cases that several decided and that are settled, those whose verdict stands; "
+        "below, those of them whose correction, or approved answer, stands as well. "
         "Time a case: the median, adjudications included, of those made on the pages. "
         f"{hidden}{workbench.trust.counts_in_words(me)} Cases assigned: all of them, decided or not."
     )
