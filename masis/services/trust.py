@@ -127,8 +127,8 @@ class YieldReport(NamedTuple):
 
 
 class Own(NamedTuple):
-    """The work of a reviewer, or of all ("" for a name): decisions in all and by active day, median seconds a case
-    that was decided or adjudicated (None: not recorded), shares; ``differ`` are the cases of several reviewers
+    """The work of a reviewer, or of all ("" for a name): decisions in all, by active day and by verdict, median seconds
+    of a decision and of an adjudication (None: not recorded), shares; ``differ`` are the cases of several reviewers
     settled by another verdict; ``whole`` counts those settled by the same verdict on the same answer or correction, as
     far as is known. ``adjudications`` are those that stand, ``escalations`` those of them that settle
     nothing; they are no decisions.
@@ -144,11 +144,22 @@ class Own(NamedTuple):
     adjudications: int = 0
     escalations: int = 0
     whole: int = 0
+    verdicts: Mapping[str, int] = {}
+    adjudication_seconds: float | None = None
 
     @property
     def took(self) -> str:
-        """The median time a case in words."""
-        return "not recorded" if self.seconds is None else duration(1000 * self.seconds)
+        """The median time of a decision in words."""
+        return _in_words(self.seconds)
+
+    @property
+    def adjudication_took(self) -> str:
+        """The median time of an adjudication in words."""
+        return _in_words(self.adjudication_seconds)
+
+
+def _in_words(seconds: float | None) -> str:
+    return "not recorded" if seconds is None else duration(1000 * seconds)
 
 
 class PlanState(NamedTuple):
@@ -672,8 +683,7 @@ def _work(name: str, mine: pd.DataFrame, frame: pd.DataFrame, answers: Mapping[i
 
     ``answers`` tells by entry which answer a decision lets stand, where that is known.
     """
-    seconds = pd.to_numeric(mine["seconds"], errors="coerce")
-    adjudications, mine = mine["verdict"][mine["kind"] == "adjudication"], mine[mine["kind"] == "decision"]
+    adjudicated, mine = mine[mine["kind"] == "adjudication"], mine[mine["kind"] == "decision"]
     settling = frame[frame["settles"].astype(bool) & (frame["verdict"] != "escalate")]
     final = dict(zip(settling["case_id"], settling["verdict"], strict=True))
     stands = dict(zip(settling["case_id"], settling["entry"], strict=True))
@@ -684,17 +694,25 @@ def _work(name: str, mine: pd.DataFrame, frame: pd.DataFrame, answers: Mapping[i
         same and (None in (pair := {answers.get(entry), answers.get(stands[case])}) or len(pair) == 1)
         for case, entry, same in zip(compared["case_id"], compared["entry"], agreed, strict=True)
     )
-    seconds = seconds[seconds >= LEAST_SECONDS]
     none = Estimate(None, why="no decision")
     return Own(
         name,
         len(mine),
         len(mine) / mine["at"].str.slice(0, 10).nunique() if len(mine) else None,
-        float(seconds.median()) if len(seconds) else None,
+        _median_seconds(mine),
         share(mine["verdict"] == "override", mine["question"].to_numpy(dtype=str)) if len(mine) else none,
         share(agreed),
         tuple(case for case, same in zip(compared["case_id"], agreed, strict=True) if not same),
-        len(adjudications),
-        int((adjudications == "escalate").sum()),
+        len(adjudicated),
+        int((adjudicated["verdict"] == "escalate").sum()),
         whole,
+        Counter(mine["verdict"]),
+        _median_seconds(adjudicated),
     )
+
+
+def _median_seconds(rows: pd.DataFrame) -> float | None:
+    """Return the median time that people took; None where none was recorded."""
+    seconds = pd.to_numeric(rows["seconds"], errors="coerce")
+    seconds = seconds[seconds >= LEAST_SECONDS]
+    return float(seconds.median()) if len(seconds) else None

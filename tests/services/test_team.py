@@ -89,6 +89,18 @@ def test_a_decision_says_how_long_its_reviewer_had_the_case_where_that_is_known(
     assert 120 <= timed.extra["seconds"] < 180
     assert "seconds" not in untimed.extra
     assert workbench.trust.reviewers(ADA)[0].seconds == timed.extra["seconds"]
+    decide(workbench, ADA, "case-3", verdict="reject")
+    assert workbench.trust.reviewers(ADA)[0].verdicts == {"approve": 2, "reject": 1}
+
+
+def test_times_of_decisions_and_of_adjudications_are_kept_apart(workbench: Workbench) -> None:
+    share(workbench)
+    decide(workbench, ADA, verdict="approve", extra={"seconds": 20.0})
+    decide(workbench, BEN, verdict="reject", extra={"seconds": 40.0})
+    final = {"reviewer": "Cleo", "case_id": "case-1", "run_id": "run-1", "verdict": "reject", "reason": "why"}
+    workbench.reviews.adjudicate(CLEO, Decision.model_validate({**final, "extra": {"seconds": 90.0}}))
+    found = workbench.trust.together(CLEO)
+    assert (found.seconds, found.adjudication_seconds) == (30.0, 90.0)
 
 
 def test_an_expired_lease_that_nobody_took_over_still_lets_its_reviewer_decide(workbench: Workbench) -> None:

@@ -77,7 +77,7 @@ def test_reviewers_who_differ_are_listed_and_their_case_decided_for_good(audited
     team = opened("team", "Cleo")
     assert "1 case has reviewers who differ. 1 differs in the verdict." in texts(team)
     assert "Ada Lind and Ben gave the same verdict in 0 of 1 case (0%)." in texts(team)
-    assert "those of them whose correction, or approved answer, stands as well." in texts(team)
+    assert "whose correction, or approved answer, stands as well." in texts(team)
     assert "1 case: too few to tell how strong agreement beyond chance is." in texts(team)  # as Trust says it
     assert "Ada Lind: Approved, Ben: Rejected" in shown_rows(team)
     leads = opened("team", "Cleo")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, TypeVar
@@ -26,8 +27,9 @@ from masis.schema.wording import counted
 from masis.services import Workbench
 from masis.services.cases import waiting_in
 from masis.services.records import CaseFilter, CaseSummary
-from masis.services.trust_summary import in_words
-from masis.trust.agreement import Estimate, Pair
+from masis.services.trust import Own
+from masis.services.trust_summary import UPHELD, in_words
+from masis.trust.agreement import Pair
 from masis.ui.components.linked_table import Cell, column, linked_table, row
 from masis.ui.queue.case_list import who_decided
 from masis.ui.queue.overview import standing_counts
@@ -38,7 +40,7 @@ from masis.ui.team.adjudication import OPENED, decisions_on, differences, show_a
 from masis.ui.team.taking import ask_name
 from masis.views.markdown import escaped
 from masis.views.numbers import moment
-from masis.views.words import FOR_YOU
+from masis.views.words import DECIDED, FOR_YOU
 
 T = TypeVar("T", bound=TeamRecord)
 Choice = TypeVar("Choice", bound=str)
@@ -165,35 +167,45 @@ def _people(workbench: Workbench) -> None:
         if name in held:
             at_work = {"text": held[name].case_id, "below": [f"until {held[name].until[11:16]} UTC"]}
         own = work.get(name)
-        upheld = own.agreed if own else Estimate(None)
-        stood: Cell = {"text": "–"}
-        if own and upheld.value is not None:
-            stood = {
-                "text": f"{round(upheld.value * upheld.n):,} of {upheld.n:,}",
-                "below": [f"{own.whole:,} with their correction"],
-            }
-        counts = (
-            decided.get(name, 0),
-            stood,
-            own.took if own else "–",
-            adjudicated.get(name, 0),
-            assigned.get(name, 0),
+        rows.append(
+            row(
+                who,
+                _with_time(decided.get(name, 0), own and own.took),
+                *(own.verdicts.get(verdict, 0) if own else "–" for verdict in DECIDED),
+                _upheld(own),
+                _with_time(adjudicated.get(name, 0), own and own.adjudication_took),
+                assigned.get(name, 0),
+                at_work,
+            )
         )
-        rows.append(row(who, *counts, at_work))
     if not rows:
         st.caption("Nobody has decided a case yet.")
         return
-    figures = ("Decisions", "Upheld", "Time a case", "Adjudications", "Cases assigned")
-    columns = [column("Reviewer", "main"), *(column(each, "figure") for each in figures), column("At work on")]
+    verdicts = [column(word.text, "figure") for word in DECIDED.values()]
+    columns = [
+        *(column("Reviewer"), column("Decisions", "figure"), *verdicts),
+        *map(functools.partial(column, kind="figure"), ("Upheld", "Adjudications")),
+        *(column("Assigned", "figure", hide="hide-medium"), column("At work on", hide="hide-medium")),
+    ]
     linked_table(columns, rows, description="Reviewers", key="team-progress")
-    hidden = "" if every else "Of others, a lead sees what was upheld and how long it took. "
+    hidden = "" if every else "Of others, only leads see verdicts, times and what was upheld. "
     st.caption(
-        "Upheld: of their decisions on cases that several decided and that are settled, those whose verdict stands; "
-        "below, those of them whose correction, or approved answer, stands as well. "
-        "Time a case: the median, adjudications included, of those made on the pages. "
-        f"{hidden}{workbench.trust.counts_in_words(me)} Cases assigned: all of them, decided or not."
+        f"Below decisions and adjudications: their median time, of those made on the pages. {UPHELD} "
+        f"{hidden}{workbench.trust.counts_in_words(me)} Assigned: all cases, decided or not."
     )
     st.page_link("pages/trust.py", label="Agreement in detail", query_params={"view": "people"})
+
+
+def _with_time(count: int, took: str | None) -> Cell:
+    return {"text": f"{count:,}", "below": [took] if count and took else []}
+
+
+def _upheld(own: Own | None) -> Cell:
+    """Return how many decisions of a reviewer stand, by verdict, and below with their correction."""
+    if own is None or own.agreed.value is None:
+        return {"text": "–"}
+    stood = f"{round(own.agreed.value * own.agreed.n):,} of {own.agreed.n:,}"
+    return {"text": stood, "below": [f"{own.whole:,} with their correction"]}
 
 
 def pair_agrees(pair: Pair, case: str) -> str:

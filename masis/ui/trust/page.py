@@ -25,7 +25,7 @@ from masis.services.trust import (
     TrustFilter,
     YieldReport,
 )
-from masis.services.trust_summary import IN_VIEW, SIMULATED, figure, how_sure, in_words, short_answers, too_few
+from masis.services.trust_summary import IN_VIEW, SIMULATED, UPHELD, figure, how_sure, in_words, short_answers, too_few
 from masis.trust.agreement import Estimate, exact_bounds
 from masis.trust.guarantee import draws_needed, least_tolerance
 from masis.trust.machine import Comparison, draws_for_width
@@ -701,26 +701,26 @@ def _show_own(key: _Key) -> None:
     others = st.toggle("Show everybody", key="trust-everybody", **needs("oversee", help="For leads."))
     titles = [
         column("Reviewer", "main"),
-        *map(column, ("Decisions", "Adjudications", "Time a case")),
-        *map(column, ("Overrides", "Verdict as settled")),
+        *map(column, ("Decisions", "Time a decision", "Overrides", "Upheld", "With their correction")),
+        *map(column, ("Adjudications", "Time an adjudication")),
     ]
     found = _own(*key, others)
     rows = [
         row(
             {"text": each.reviewer or "(no name yet)"},
             each.decisions,
-            each.adjudications,
             each.took,
             figure(each.overrides, brief=True),
             figure(each.agreed, brief=True),
+            f"{each.whole:,} of {each.agreed.n:,}" if each.agreed.n else None,
+            each.adjudications,
+            each.adjudication_took if each.adjudications else None,
             open=str(number) if each.differ else None,
         )
         for number, each in enumerate(found, start=1)
     ]
     st.caption(
-        "Time a case: the median, adjudications included. Verdict as settled: of the cases that several reviewers "
-        "decided and that are not escalated, those in which theirs is the verdict that settled it, by adjudication or "
-        "policy. Reasons and corrections may still differ. "
+        f"Times: the median, of what was recorded on the pages. {UPHELD} "
         f"{BRACKETS} Choose a row to list the cases that were settled otherwise."
     )
     _leads("who", titles, rows, "Reviewers' own figures", "trust-own")
