@@ -30,6 +30,10 @@ class PageKeys {
     const otherCase = this.case && data.case && this.case !== data.case
     const otherPage = data.search && this.page !== undefined && this.page !== data.page // of the queue: its list is read from the top
     if (otherCase || otherPage) document.querySelector(STREAMLIT.elements.main)?.scrollTo(0, 0)
+    if (this.name !== data.name) {
+      this.name = data.name
+      if (data.at) whenDrawn(() => openAt(data.at))
+    }
     this.case = data.case
     this.borrowed = data.borrowed
     this.page = data.page
@@ -155,6 +159,13 @@ function whenDrawn(then) {
     else then()
   }
   setTimeout(look, 30)
+}
+
+// What a link from another page named stands at the top of the window.
+function openAt(container) {
+  const main = document.querySelector(STREAMLIT.elements.main)
+  const found = document.querySelector(`.st-key-${container}`)
+  if (main && found) main.scrollTo(0, main.scrollTop + found.getBoundingClientRect().top - HEADER_PX)
 }
 
 // The table in which the focus is goes on by a row; where it is in none, the first table of the page is entered. A step

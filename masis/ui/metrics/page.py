@@ -301,7 +301,7 @@ def _controls(workbench: Workbench) -> None:
             st.selectbox("Role", ROLES, format_func=str.capitalize, **_kept("role", _role(), "critic"))
             _several("Model", "model", workbench.metrics.names(_role()))
             _several("Data set", "dataset", workbench.metrics.names("dataset"))
-        st.page_link("pages/trust.py", label="How far the audit may be relied on", icon=":material/verified:")
+        st.page_link("pages/trust.py", label="Trust: how far the audit may be relied on", icon=":material/verified:")
 
 
 def _several(title: str, name: str, known: dict[str, int]) -> None:
@@ -445,6 +445,7 @@ def _people(workbench: Workbench, facets: Facets) -> None:
     ]
     _figures(figures, key="metrics-people", description="Of the decisions")
     st.header("How often the audit was right", anchor=False)
+    st.caption("Choose a figure to see its cases on Trust.")
     report = workbench.trust.compare(me, TrustFilter())
     compared, seen, how = report.answers, {}, ""
     if not compared.n:

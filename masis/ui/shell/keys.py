@@ -15,7 +15,7 @@ from masis.ui.components import registered
 from masis.ui.shell import address
 
 _KEYS = registered("page_keys", "key_sheet")
-_FOCUS, _BORROWED = "page-focus", "page-borrowed"
+_FOCUS, _BORROWED, _OPEN_AT = "page-focus", "page-borrowed", "page-open-at"
 
 
 class Key(NamedTuple):
@@ -128,6 +128,11 @@ def focus_on(container: str) -> None:
     st.session_state[_FOCUS] = {"field": container, "token": uuid.uuid4().hex}
 
 
+def open_at(container: str) -> None:
+    """Let the page open at one of its containers, where a link from another page named what stands there."""
+    st.session_state[_OPEN_AT] = container
+
+
 def typed_over(borrowed: Iterable[str]) -> None:
     """Let these texts be selected where a key leads into a field that holds one: what is typed takes their place."""
     st.session_state[_BORROWED] = sorted(filter(None, borrowed))
@@ -137,5 +142,5 @@ def page_keys(page: str) -> None:
     """Listen for the keys of a page, and show them on H or ?; to be drawn after the page."""
     case_id = address.value("case")
     about = {"focus": st.session_state.pop(_FOCUS, None), "case": case_id, "page": address.value("page")}
-    about["borrowed"] = st.session_state.pop(_BORROWED, [])
+    about |= {"borrowed": st.session_state.pop(_BORROWED, []), "name": page, "at": st.session_state.pop(_OPEN_AT, "")}
     _KEYS(data={**page_key_map(page, case_id), **about}, key="page-keys")

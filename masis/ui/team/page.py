@@ -193,7 +193,7 @@ def _people(workbench: Workbench) -> None:
         f"Below decisions and adjudications: their median time, of those made on the pages. {UPHELD} "
         f"{hidden}{workbench.trust.counts_in_words(me)} Assigned: all cases, decided or not."
     )
-    st.page_link("pages/trust.py", label="Agreement in detail", query_params={"view": "people"})
+    st.page_link("pages/trust.py", label="Trust: agreement in detail", query_params={"view": "people"})
 
 
 def _with_time(count: int, took: str | None) -> Cell:
