@@ -258,6 +258,7 @@ def test_the_keys_of_an_adjudication_are_its_own_and_named_like_its_buttons() ->
     shown = page_key_map("team", CASE)
     assert [group["title"] for group in shown["keys"]] == ["Adjudicate", "Go on"]
     assert ("N", "Next case that waits for you") in shown["keys"][1]["keys"]
+    assert (shown["fields"]["t"], shown["fields"]["Shift+t"]) == ("final-form", "final-note")
     assert "Adjudicate" not in [group["title"] for group in page_key_map("team")["keys"]]
     assert (bool(shown["fields"]), page_key_map("team")["fields"]) == (True, {})
 

@@ -75,7 +75,7 @@ class PageKeys {
     } else if (records || "unp".includes(event.key.toLowerCase())) {
       this.leaving = true
       whenDrawn(() => { this.leaving = false })
-    } else if (event.key.toLowerCase() in this.data.fields && !this.chosen) {
+    } else if (pressedKey(event) in this.data.fields && !this.chosen) {
       this.chosen = true
       whenDrawn(() => {
         this.chosen = false
@@ -93,7 +93,7 @@ class PageKeys {
     // a list that is open, and a dialog, close by it themselves
     if (event.key === "Escape" && typesIn(at) && !event.defaultPrevented && !at.closest("dialog, [role=dialog], [aria-expanded=true]")) at.blur()
     if (event.ctrlKey || event.metaKey || event.altKey || typesIn(at)) return
-    const field = this.data.fields[event.key.toLowerCase()]
+    const field = this.data.fields[pressedKey(event)]
     if (field && !event.repeat && document.querySelector(".st-key-final-form")) this.lead(`.st-key-${field} textarea`, event)
     if (event.defaultPrevented) return
     if (document.querySelector(STREAMLIT.elements.dialog)) return
@@ -146,6 +146,9 @@ class PageKeys {
     else this.sheet.showModal()
   }
 }
+
+// The letter of a key, with Shift where that is held: Caps Lock makes no other key of it.
+const pressedKey = ({ key, shiftKey }) => (shiftKey && /^[a-z]$/i.test(key) ? "Shift+" : "") + key.toLowerCase()
 
 // Calls when the page is drawn that a key leads to. The server takes a moment to begin: what has not begun after a while
 // had nothing to do.

@@ -65,6 +65,7 @@ ENDS = Key("Home", "Home End", "First and last row, once a row has the focus")
 OPEN = Key("Enter", "Enter", "Open the row, with Ctrl in another tab; in the queue without a row the first case")
 TAKE_SIDE = Key("1", "1 2 …", "Take a reviewer's decision into the form; press another to compare")
 TYPE_REASON = Key("T", "T", "Type the reason")
+TYPE_NOTE = Key("Shift+T", "Shift T", "Type a note")
 NEXT_TO_ADJUDICATE = Key("N", "N", "Next case that waits for you")
 PREVIOUS = Key("P", "P", "Previous case that waits for you")
 CHOOSE = Key("A", "A X E", "Approve, reject, escalate: choose it, and type why")
@@ -81,9 +82,23 @@ GROUPS: tuple[tuple[str, tuple[Key, ...]], ...] = (
     ("Look", (NEXT_ISSUE, PREVIOUS_ISSUE, TURN, SWITCH, ITERATION_BACK, ITERATION_FORWARD, DIFF, HELP)),
 )
 
-_ADJUDICATION = (TAKE_SIDE, TYPE_REASON, CHOOSE, OVERRIDE._replace(shown="O"), RECORD, LEAVE, UNDO_FINAL, CHANGE)
+_ADJUDICATION = (
+    TAKE_SIDE,
+    TYPE_REASON,
+    TYPE_NOTE,
+    CHOOSE,
+    OVERRIDE._replace(shown="O"),
+    RECORD,
+    LEAVE,
+    UNDO_FINAL,
+    CHANGE,
+)
 _BESIDE = (NEXT_TO_ADJUDICATE, PREVIOUS, HELP)
-_TO_FIELDS = dict.fromkeys("axet", "final-form") | {"o": "final-corrected"} | dict.fromkeys("123456789", "")
+_TO_FIELDS = (
+    dict.fromkeys("axet", "final-form")
+    | {"o": "final-corrected", "Shift+t": "final-note"}
+    | dict.fromkeys("123456789", "")
+)
 """Where each key puts the focus that changes the form; "" for nowhere: whoever takes a side may take the other next."""
 _ROWS = (NEXT_ROW, PREVIOUS_ROW, ENDS, OPEN)
 _WITHOUT_LISTS = frozenset({"new", "settings", "health"})

@@ -94,13 +94,14 @@ def decisions_on(workbench: Workbench, case_id: str) -> tuple[Decision, ...]:
 def show_adjudication(workbench: Workbench, case_id: str) -> None:
     """Draw one case whose reviewers differ: in what, answer and evidence, every decision and the final verdict."""
     st.html(_LAYOUT)
-    _bar(workbench, case_id)
     try:
         view = workbench.cases.open_for(actor(), case_id)
     except UnknownRecord:
+        _bar(workbench, case_id, None)
         st.markdown("**There is no such case.**")
         st.text(case_id[:500])
         return
+    _bar(workbench, case_id, view)
     work = workbench.team.work(actor(), case_id)
     with st.container(key="adjudicated-question", gap="xsmall"):
         st.text(view.case.query)
@@ -135,17 +136,26 @@ def show_adjudication(workbench: Workbench, case_id: str) -> None:
             _final(workbench, view, work.decided_by)
 
 
-def _bar(workbench: Workbench, case_id: str) -> None:
-    """Draw the way back, how far the adjudications have come, and the ways to the cases beside this one."""
+def _bar(workbench: Workbench, case_id: str, view: CaseView | None) -> None:
+    """Draw the way back, how far the adjudications have come, what was done last, and the ways to the cases beside.
+
+    What was done last stands in a line that is always there, so that the form below doesn't move when it goes.
+    """
     left, done = workbench.team.adjudications(actor(), size=1).total, st.session_state.get(_DONE, {})
     escalated = sum(verdict == "escalate" for verdict in done.values())
     facts = [f"{left:,} left for you"] if left or done else []
     facts += [f"{len(done) - escalated:,} decided now"] if len(done) > escalated else []
     facts += [f"{escalated:,} escalated now"] if escalated else []
-    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="adjudication-bar"):
         st.button("Team", icon=":material/arrow_back:", type="tertiary", on_click=address.put, args=("case", ""))
         st.title("Adjudication", anchor=False, width="content")
-        st.caption(", ".join(facts))
+        st.caption(", ".join(facts), width="content")
+        with st.container(key="adjudication-last"):
+            if view is not None:
+                _said_last(view)
+        if view is not None and _standing(view) is None:
+            _undoable(workbench, view)
+        st.caption("Keys: H or ?", width="content")
         for label, key, forward in (("Previous", PREVIOUS, False), ("Next", NEXT_TO_ADJUDICATE, True)):
             if beside := _beside(workbench, case_id, forward=forward):
                 st.button(label, shortcut=key.shortcut, on_click=address.put, args=("case", beside))
@@ -375,11 +385,11 @@ def _final(workbench: Workbench, view: CaseView, reviewers: tuple[str, ...]) -> 
         if final is None and not may:
             who = "Anybody else" if workbench.access.allows(ANONYMOUS, "oversee") else "A lead who is none of them"
             st.caption(f"Decided by {escaped(' and '.join(reviewers))}. {who} may adjudicate.")
-        _said_last(view)
         if final is not None:
             _stands(final, decisions)
         with st.container(horizontal=True, gap="xsmall"):
-            _undoable(workbench, view)
+            if final is not None:
+                _undoable(workbench, view)
             if may and not _open(view):
                 st.button(
                     "Decide it" if final is not None and final.verdict == "escalate" else "Change it",
@@ -453,7 +463,8 @@ def _form(workbench: Workbench, view: CaseView, decisions: Sequence[Decision]) -
             with st.container(key="final-corrected", gap="xsmall"):
                 final = _standing(view)
                 _corrected(workbench, about, [*decisions, *([final] if final else [])])
-        _text(case_id, "note", _label(draft, "note", decisions, optional=True), 68)
+        with st.container(key="final-note"):
+            _text(case_id, "note", _label(draft, "note", decisions, optional=True), 68)
         if draft.before is not None:
             st.button(
                 "Bring my text back",
