@@ -76,7 +76,9 @@ const inWord = letter => /[\p{L}\p{M}\p{N}]/u.test(letter) && !WITHOUT_BLANKS.te
 function drawView(root, { data, setTriggerValue }) {
   if (root.dataset.version === data.version) { announce(data.shown); return }
   root.dataset.version = data.version
-  root.hiddenMarks ??= new Set()
+  const [run] = data.version.split("/", 1)
+  if (root.run !== run) root.hiddenMarks = new Set() // hidden for this case alone: the next one shows all
+  root.run = run
   root.replaceChildren()
 
   const pieceElements = []
