@@ -67,6 +67,12 @@ def test_a_lead_adjudicates_by_keys_and_sees_what_was_recorded(open_tab: Callabl
             assert part.evaluate("each => each.getBoundingClientRect().bottom") <= top < 880
         tab.settle()
         page.keyboard.press("Escape")
+        page.keyboard.press("Shift+T")
+        expect(form.get_by_label("Note").first).to_be_focused()
+        page.keyboard.press("Escape")
+        buttons = page.locator(".st-key-final-verdicts")
+        tab.settle()
+        before = buttons.evaluate("each => each.getBoundingClientRect().top")
         page.keyboard.press("x")
         page.keyboard.type("x, even so 1", delay=20)  # what follows the key at once is typed, and is no key
         expect(reason).to_have_value("x, even so 1")
@@ -76,6 +82,9 @@ def test_a_lead_adjudicates_by_keys_and_sees_what_was_recorded(open_tab: Callabl
         expect(done).to_be_in_viewport()
         expect(page.get_by_text("1 left for you, 1 decided now")).to_be_visible()
         tab.settle()
+        assert (
+            abs(buttons.evaluate("each => each.getBoundingClientRect().top") - before) < 2
+        )  # for the hand that goes on
         with closing(Workbench.open(tmp_path / "team.db")) as workbench:
             kinds = [entry.decision and entry.decision.kind for entry in workbench.store.decisions.iterate()]
             assert kinds.count("adjudication") == 1

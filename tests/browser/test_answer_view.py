@@ -114,7 +114,7 @@ def test_evidence_on_which_nothing_rests_says_so(answer_page: Page) -> None:
     expect(answer_page.locator(".why-panel")).to_contain_text("No sentence of the answer relies on chunk_5.")
 
 
-def test_the_legend_hides_and_shows_a_kind_of_mark(answer_page: Page) -> None:
+def test_the_legend_hides_and_shows_a_kind_of_mark_in_one_case(answer_page: Page, fabricated: Any) -> None:
     mark = answer_page.locator(".text .ref-fabricated")
     key = answer_page.locator(".legend .key", has_text="fabricated")
 
@@ -128,6 +128,10 @@ def test_the_legend_hides_and_shows_a_kind_of_mark(answer_page: Page) -> None:
     answer_page.get_by_role("button", name="Show all", exact=True).click(delay=40)
     expect(key).to_have_attribute("aria-pressed", "true")
     assert struck()
+    key.click(delay=40)
+    for version, shown in ((f"{fabricated['version']}/again", "false"), ("another/0", "true")):
+        answer_page.evaluate("data => window.draw(data)", {**fabricated, "version": version})
+        expect(key).to_have_attribute("aria-pressed", shown)
 
 
 def test_marks_differ_in_shape_and_not_only_in_colour(answer_page: Page) -> None:

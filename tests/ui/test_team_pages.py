@@ -367,7 +367,7 @@ def test_policy_rubric_and_assignments_are_set_on_the_page(audited_workbench: Wo
     press(app, "Set this policy")
     assert audited_workbench.store.team.in_force(QueuePolicy).reviewers == 3
     assert "Done: version 1 is in force from now on." in [each.value for each in app.success]
-    assert not [each for each in app.number_input if "have to agree" in each.label]
+    assert next(each for each in app.number_input if "have to agree" in each.label).disabled
     assert not app.warning
     captions = [text for each in app.radio for text in each.proto.captions]
     assert any("gives a reason unless they approve as a reviewer did" in text for text in captions)
@@ -375,7 +375,10 @@ def test_policy_rubric_and_assignments_are_set_on_the_page(audited_workbench: Wo
     machine.set_value("after").run()
     warned = "undecided cases are hidden from everybody who has not decided them, from you"
     assert warned in app.warning[0].value
-    machine.set_value("first").run()
+    press(app, "discard-policy")
+    assert not app.warning
+    assert next(each for each in app.radio if each.label.startswith("When a reviewer")).value == "first"
+    assert app.button(key="set-policy").disabled
     next(area for area in app.text_area if area.label == "Scores").input("Clarity: 1-5 | 5 is best")
     press(app, "Set this rubric")
     assert audited_workbench.store.team.in_force(Rubric).scores == (

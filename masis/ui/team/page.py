@@ -354,6 +354,11 @@ class _Action(NamedTuple):
 def _policy(workbench: Workbench) -> None:
     """Draw what the policy can be, what each choice costs and shows, and who set which when."""
     now = workbench.store.team.in_force(QueuePolicy)
+    stands: dict[str, Any] = {name: getattr(now, name) for name in CHOICES} | {"share": round(100 * now.share)}
+    keys = {name: f"policy-{now.version}-{name}" for name in CHOICES}
+    for name, value in stands.items():
+        st.session_state.setdefault(keys[name], value)
+    chosen = {name: st.session_state[key] for name, key in keys.items()}
     choices, history = st.columns([3, 2], gap="large")
     # no form: what a choice asks for, and what it would change, show before it is set
     with choices:
@@ -362,38 +367,52 @@ def _policy(workbench: Workbench) -> None:
             "What reviewers see of the machine changes at once, on every case."
         )
         with _asked("reviewers"):
-            reviewers = st.number_input(
+            st.number_input(
                 CHOICES["reviewers"],
-                *(1, MOST_REVIEWERS, now.reviewers),
+                *(1, MOST_REVIEWERS),
+                key=keys["reviewers"],
                 help="Each costs one more decision on every shared case. Two show how far people agree.",
             )
         with _asked("share"):
-            shown = round(100 * now.share)
-            share = st.slider(
+            st.slider(
                 CHOICES["share"],
-                *(0, 100, shown),
+                *(0, 100),
+                key=keys["share"],
                 format="%d %%",
                 help="The rest is decided by one person each. A part is enough to measure agreement, at less cost.",
-                disabled=reviewers == 1,
+                disabled=chosen["reviewers"] == 1,
             )
-        rule = _radio("rule", RULES, now.rule)
-        agree = now.agree
-        if rule == "agree":
-            agree = st.number_input(CHOICES["agree"], 1, MOST_REVIEWERS, now.agree)
-        machine = _radio("machine", MACHINE, now.machine)
+        _radio("rule", RULES, keys["rule"])
+        # always there: what lies below doesn't move
+        st.number_input(
+            f"{CHOICES['agree']}, where enough do",
+            *(1, MOST_REVIEWERS),
+            key=keys["agree"],
+            disabled=chosen["rule"] != "agree",
+        )
+        _radio("machine", MACHINE, keys["machine"])
         with _asked("lease_minutes"):
-            minutes = st.number_input(
+            st.number_input(
                 CHOICES["lease_minutes"],
-                *(1, 24 * 60, now.lease_minutes),
+                *(1, 24 * 60),
+                key=keys["lease_minutes"],
                 help="Nobody else can decide it meanwhile. Once its reviewer has been away for longer, others can.",
             )
-        if effect := _hides(workbench, now.machine, machine):
+        changed = {name: value for name, value in chosen.items() if value != stands[name]}
+        if chosen["rule"] != "agree":
+            changed.pop("agree", None)
+        if "share" in changed:
+            changed["share"] /= 100
+        policy = now.model_dump(exclude={"version"}) | changed
+        with st.container(horizontal=True, gap="small"):
+            label = "Set this policy" if changed else "This policy is in force"
+            sent = st.button(label, key="set-policy", type="primary", **needs("oversee", disabled=not changed))
+            back = {keys[name]: value for name, value in stands.items()}
+            st.button(
+                "Discard", key="discard-policy", on_click=st.session_state.update, args=(back,), disabled=not changed
+            )
+        if effect := _hides(workbench, now.machine, chosen["machine"]):
             st.warning(effect)
-        given = {"reviewers": reviewers, "rule": rule, "agree": agree, "machine": machine, "lease_minutes": minutes}
-        policy = now.model_dump(exclude={"version"}) | given | ({} if share == shown else {"share": share / 100})
-        same = policy == now.model_dump(exclude={"version"})
-        label = "This policy is in force" if same else "Set this policy"
-        sent = st.button(label, key="set-policy", type="primary", **needs("oversee", disabled=same))
         _set(workbench, QueuePolicy, lambda: QueuePolicy.model_validate(policy), sent=sent)
     with history:
         _versions(workbench)
@@ -404,15 +423,15 @@ def _asked(name: str) -> DeltaGenerator:
     return st.container(border=address.value("field") == name)
 
 
-def _radio(name: str, options: Mapping[Choice, tuple[str, str]], now: Choice) -> Choice:
+def _radio(name: str, options: Mapping[Choice, tuple[str, str]], key: str) -> None:
     """Draw the options of a field of the policy, each with what it costs and shows."""
     with _asked(name):
-        return st.radio(
+        st.radio(
             CHOICES[name],
             list(options),
-            list(options).index(now),
             format_func=lambda each: options[each][0],
             captions=[costs for _, costs in options.values()],
+            key=key,
         )
 
 
