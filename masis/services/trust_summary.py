@@ -168,7 +168,7 @@ def _next(report: MachineReport, missed: MissReport, watch: Watch | None) -> str
     if missed.drawable < needed:
         steps.append(f"Audit more answers for a random sample: {too_few(missed.drawable, needed)}.")
     steps.append(
-        f"A lead draws {needed} at random for blind decisions (Guarantee): without a fault among them, at most 2% of "
+        f"Draw {needed} at random for blind decisions (Guarantee): without a fault among them, at most 2% of "
         "the answers that pass are faulty, with 95% certainty."
     )
     return "\n".join(f"{number}. {step}" for number, step in enumerate(steps, start=1))

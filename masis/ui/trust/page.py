@@ -57,7 +57,7 @@ MOST_TOLERATED = 50.0
 """Percent of faulty answers that a new sample can tolerate at most."""
 COUNTS: dict[str, tuple[str, str, str, str, dict[str, str]]] = {
     "decision": (
-        "Only decisions made before the audit's verdict was shown count: a lead sets that as the policy of the queue.",
+        "Only decisions made before the audit's verdict was shown count: the queue's policy says when that is.",
         *("team", "Team: set when findings show", "group", {"view": "policy", "field": "machine"}),
     ),
     "gold": (
@@ -410,9 +410,9 @@ def _show_people(key: _Key) -> None:
     if not names:
         st.caption(
             "Reviewer A, B and so on stand for others: while the queue's policy hides what audits found, their names "
-            "are hidden too, unless a lead shows them."
+            "are hidden too until they are asked for."
         )
-        names = st.toggle("Show the names of others", key="trust-names", **needs("oversee", help="For leads."))
+        names = st.toggle("Show the names of others", key="trust-names", **needs("oversee"))
     found = _people(*key, names)
     overall = found.agreement
     if not overall.units:
@@ -706,7 +706,7 @@ def _show_next(workbench: Workbench, found: YieldReport) -> None:
 
 
 def _show_own(key: _Key) -> None:
-    others = st.toggle("Show everybody", key="trust-everybody", **needs("oversee", help="For leads."))
+    others = st.toggle("Show everybody", key="trust-everybody", **needs("oversee"))
     titles = [
         column("Reviewer", "main"),
         *map(column, ("Decisions", "Time a decision", "Overrides", "Upheld", "With their correction")),
