@@ -38,12 +38,13 @@ def test_a_lead_adjudicates_by_keys_and_sees_what_was_recorded(open_tab: Callabl
         heading = page.get_by_role("heading", name="Evidence (")
         for part in (heading, page.get_by_role("button", name="Take Ben's decision"), reason):
             assert part.evaluate("each => each.getBoundingClientRect().bottom") < 900
-        for passage in (".lit-against", ".answer .chosen"):  # what the headline says, in answer and evidence
-            expect(page.locator(f".st-key-adjudicated-answer {passage}").first).to_be_in_viewport()
+        expect(page.locator(".st-key-adjudicated-answer .answer .chosen").first).to_be_in_viewport()
         page.mouse.click(20, 500)
         page.keyboard.press("ArrowDown")
         frame = "getComputedStyle(document.activeElement, '::before').boxShadow"
         assert page.evaluate(f"[document.activeElement.tagName, {frame}]") == ["MAIN", "none"]
+        buttons = page.locator(".st-key-final-verdicts")
+        before = buttons.evaluate("each => each.getBoundingClientRect().top")
         page.keyboard.press("o")
         expect(corrected).to_be_focused()
         expected = corrected.input_value()
@@ -70,9 +71,6 @@ def test_a_lead_adjudicates_by_keys_and_sees_what_was_recorded(open_tab: Callabl
         page.keyboard.press("Shift+T")
         expect(form.get_by_label("Note").first).to_be_focused()
         page.keyboard.press("Escape")
-        buttons = page.locator(".st-key-final-verdicts")
-        tab.settle()
-        before = buttons.evaluate("each => each.getBoundingClientRect().top")
         page.keyboard.press("x")
         page.keyboard.type("x, even so 1", delay=20)  # what follows the key at once is typed, and is no key
         expect(reason).to_have_value("x, even so 1")
@@ -82,9 +80,7 @@ def test_a_lead_adjudicates_by_keys_and_sees_what_was_recorded(open_tab: Callabl
         expect(done).to_be_in_viewport()
         expect(page.get_by_text("1 left for you, 1 decided now")).to_be_visible()
         tab.settle()
-        assert (
-            abs(buttons.evaluate("each => each.getBoundingClientRect().top") - before) < 2
-        )  # for the hand that goes on
+        assert abs(buttons.evaluate("each => each.getBoundingClientRect().top") - before) < 2
         with closing(Workbench.open(tmp_path / "team.db")) as workbench:
             kinds = [entry.decision and entry.decision.kind for entry in workbench.store.decisions.iterate()]
             assert kinds.count("adjudication") == 1

@@ -109,6 +109,25 @@ def test_a_correction_begins_at_the_gravest_issue_with_its_evidence_lit(answer_p
     expect(answer_page.locator(".why-panel")).to_contain_text("Issue 1")
 
 
+def test_an_adjudication_opens_at_the_passages_of_the_worst_issue_and_its_page_stays(
+    mount: Callable[..., Mounted],
+) -> None:
+    mounted = mount("answer_view")
+    mounted.page.set_viewport_size({"width": 1440, "height": 500})
+    mounted.page.evaluate(
+        """() => {
+            const host = document.getElementById("host")
+            host.className = "st-key-adjudicated-answer"
+            host.setAttribute("style", "--pane: 240px; --pane-scroll: auto")
+        }"""
+    )
+    mounted.draw(audited_answer("medicine-03-direction"))
+    for passage in (".evidence .lit-against", ".answer .chosen"):
+        expect(mounted.page.locator(passage).first).to_be_in_viewport()
+    assert mounted.page.evaluate("window.scrollY") == 0
+    expect(mounted.page.locator(".why-panel .reason")).to_have_count(0)  # the page says it in words above
+
+
 def test_evidence_on_which_nothing_rests_says_so(answer_page: Page) -> None:
     answer_page.locator(".evidence .card[data-id=chunk_5] .card-head").click(delay=40)
     expect(answer_page.locator(".why-panel")).to_contain_text("No sentence of the answer relies on chunk_5.")

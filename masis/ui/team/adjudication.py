@@ -151,8 +151,7 @@ def _bar(workbench: Workbench, case_id: str, view: CaseView | None) -> None:
         st.title("Adjudication", anchor=False, width="content")
         st.caption(", ".join(facts), width="content")
         with st.container(key="adjudication-last"):
-            if view is not None:
-                _said_last(view)
+            st.markdown(_said_last(view) if view else EMPTY)
         if view is not None and _standing(view) is None:
             _undoable(workbench, view)
         st.caption("Keys: H or ?", width="content")
@@ -612,11 +611,14 @@ def taken(decision: Decision, side: Decision) -> Decision:
     )
 
 
-def _said_last(view: CaseView) -> None:
+EMPTY = "&nbsp;"
+"""What a line holds that is there though it says nothing."""
+
+
+def _said_last(view: CaseView) -> str:
     """Say what was done on the way to this case; on others it would be about some other one, long ago."""
     case_id, words, _ = st.session_state.get(_NOTICE, ("", "", None))
-    if case_id == view.case.id:
-        st.markdown(f":green[:material/check_circle:] {escaped(words)}")
+    return f":green[:material/check_circle:] {escaped(words)}" if case_id == view.case.id else EMPTY
 
 
 def _undoable(workbench: Workbench, view: CaseView) -> None:
