@@ -252,6 +252,12 @@ def test_an_escalated_case_says_so_and_stays_listed(audited_workbench: Workbench
     press(team, "Assign the chosen cases")
     assert audited_workbench.team.work(BEN, CASE).assignees == ("Ada Lind",)
     assert "Ada Lind" in shown_rows(team).partition("Escalated cases")[2]
+    audited_workbench.team.assign(ADA, [CASE], ["Dora"])
+    said = [link.proto.label for link in opened("overview", "Dora").get("page_link")]
+    assert "1 is assigned to you" in said
+    assert "1 is assigned to you" not in [
+        link.proto.label for link in opened("overview").get("page_link")
+    ]  # she decided it
 
 
 def test_the_keys_of_an_adjudication_are_its_own_and_named_like_its_buttons() -> None:

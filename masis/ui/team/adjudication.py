@@ -121,7 +121,7 @@ def show_adjudication(workbench: Workbench, case_id: str) -> None:
             with st.container(border=True, key="adjudicated-answer", gap="xsmall"):
                 if run and not view.machine_hidden:
                     worst = headline(run)  # the answer view opens at the passages that it is about
-                    others = f" :gray[{escaped(worst.others)}]" if worst.others else ""
+                    others = f" · {escaped(worst.others)}" if worst.others else ""
                     st.markdown(f"**The audit:** {coloured(Word(worst.text, worst.tone))}{others}")
                 show_answer(view, run, 0, None)
             may = reviewer() is not None and actor().name not in work.decided_by and _open(view)

@@ -180,6 +180,7 @@ def _people(workbench: Workbench) -> None:
         )
     if not rows:
         st.caption("Nobody has decided a case yet.")
+        st.page_link("pages/queue.py", label="Queue: cases to decide", icon=":material/checklist:")
         return
     verdicts = [column(word.text, "figure") for word in DECIDED.values()]
     columns = [
