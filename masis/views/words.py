@@ -148,7 +148,7 @@ ENTRY: dict[EntryKind, Word] = {
     "untag": Word("Tag removed", "calm", "Takes a tag from a case"),
     "skip": Word("Skipped", "calm", "Leaves a case undecided"),
     "comment": Word("Comment", "calm", "What somebody wrote about a case"),
-    "guarantee": Word("Guarantee", "calm", "A lead applied or ended a guaranteed threshold of auto-acceptance"),
+    "guarantee": Word("Guarantee", "calm", "A guaranteed threshold of auto-acceptance was applied or ended"),
     "new_version": Word("New version", "calm", "A case with more evidence takes the place of this one"),
     "redaction": Word("Redaction", "warn", "Removes what was written in an earlier entry"),
 }

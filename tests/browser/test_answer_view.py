@@ -109,12 +109,31 @@ def test_a_correction_begins_at_the_gravest_issue_with_its_evidence_lit(answer_p
     expect(answer_page.locator(".why-panel")).to_contain_text("Issue 1")
 
 
+def test_an_adjudication_opens_at_the_passages_of_the_worst_issue_and_its_page_stays(
+    mount: Callable[..., Mounted],
+) -> None:
+    mounted = mount("answer_view")
+    mounted.page.set_viewport_size({"width": 1440, "height": 500})
+    mounted.page.evaluate(
+        """() => {
+            const host = document.getElementById("host")
+            host.className = "st-key-adjudicated-answer"
+            host.setAttribute("style", "--pane: 240px; --pane-scroll: auto")
+        }"""
+    )
+    mounted.draw(audited_answer("medicine-03-direction"))
+    for passage in (".evidence .lit-against", ".answer .chosen"):
+        expect(mounted.page.locator(passage).first).to_be_in_viewport()
+    assert mounted.page.evaluate("window.scrollY") == 0
+    expect(mounted.page.locator(".why-panel .reason")).to_have_count(0)  # the page says it in words above
+
+
 def test_evidence_on_which_nothing_rests_says_so(answer_page: Page) -> None:
     answer_page.locator(".evidence .card[data-id=chunk_5] .card-head").click(delay=40)
     expect(answer_page.locator(".why-panel")).to_contain_text("No sentence of the answer relies on chunk_5.")
 
 
-def test_the_legend_hides_and_shows_a_kind_of_mark(answer_page: Page) -> None:
+def test_the_legend_hides_and_shows_a_kind_of_mark_in_one_case(answer_page: Page, fabricated: Any) -> None:
     mark = answer_page.locator(".text .ref-fabricated")
     key = answer_page.locator(".legend .key", has_text="fabricated")
 
@@ -128,6 +147,10 @@ def test_the_legend_hides_and_shows_a_kind_of_mark(answer_page: Page) -> None:
     answer_page.get_by_role("button", name="Show all", exact=True).click(delay=40)
     expect(key).to_have_attribute("aria-pressed", "true")
     assert struck()
+    key.click(delay=40)
+    for version, shown in ((f"{fabricated['version']}/again", "false"), ("another/0", "true")):
+        answer_page.evaluate("data => window.draw(data)", {**fabricated, "version": version})
+        expect(key).to_have_attribute("aria-pressed", shown)
 
 
 def test_marks_differ_in_shape_and_not_only_in_colour(answer_page: Page) -> None:

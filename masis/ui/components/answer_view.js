@@ -76,7 +76,9 @@ const inWord = letter => /[\p{L}\p{M}\p{N}]/u.test(letter) && !WITHOUT_BLANKS.te
 function drawView(root, { data, setTriggerValue }) {
   if (root.dataset.version === data.version) { announce(data.shown); return }
   root.dataset.version = data.version
-  root.hiddenMarks ??= new Set()
+  const [run] = data.version.split("/", 1)
+  if (root.run !== run) root.hiddenMarks = new Set() // hidden for this case alone: the next one shows all
+  root.run = run
   root.replaceChildren()
 
   const pieceElements = []
@@ -131,7 +133,7 @@ function drawView(root, { data, setTriggerValue }) {
     if (!there && answer.contains(focused)) root.cameFrom = focused
     turnTo(there ? "answer" : "evidence")
   }
-  const revealEvidence = (element, follow) => {
+  const revealEvidence = (element, follow, opening) => {
     if (!element) return
     const card = element.closest(".card")
     card?.unfold?.()
@@ -149,8 +151,8 @@ function drawView(root, { data, setTriggerValue }) {
     const { top } = element.getBoundingClientRect() // into the middle of what is seen, with what stands around it
     const room = (pane.height - head - element.offsetHeight) / 2
     const goal = evidence.scrollTop + top - pane.top - head - Math.max(room, 0)
-    evidence.scrollTo({ top: Math.max(0, goal), behavior: still() ? "auto" : "smooth" })
-    if (pane.top < 0 || pane.bottom > window.innerHeight) reveal(evidence)
+    evidence.scrollTo({ top: Math.max(0, goal), behavior: opening || still() ? "auto" : "smooth" })
+    if (!opening && (pane.top < 0 || pane.bottom > window.innerHeight)) reveal(evidence)
   }
   const clear = () => {
     root.targetAt = null
@@ -222,7 +224,7 @@ function drawView(root, { data, setTriggerValue }) {
     }
     return lit
   }
-  const showEvidence = (claims, ids, follow) => {
+  const showEvidence = (claims, ids, follow, opening) => {
     const lit = lightClaims(claims)
     const first = lit.find(item => item.against) ?? lit[0]
     let target = first?.element
@@ -233,7 +235,7 @@ function drawView(root, { data, setTriggerValue }) {
       target ??= card.element
     }
     if (claims.length || ids.length) sayLit(lit, ids)
-    revealEvidence(target, follow)
+    revealEvidence(target, follow, opening)
   }
   const sayLit = (lit, ids) => {
     const line = make("div", "lit-note")
@@ -715,6 +717,14 @@ function drawView(root, { data, setTriggerValue }) {
     ;(tag ?? card?.querySelector(".issue-head"))?.focus({ preventScroll: true })
     reveal(tag ?? card)
   }
+  // An adjudication opens at what its headline says: answer and evidence scroll to it, the page stays where it is.
+  const openAtWorst = () => {
+    const [worst] = data.issues
+    if (decides || !worst) return
+    const [piece] = choosePieces(item => item.issues?.includes(worst.number))
+    showEvidence(worst.claim === undefined ? piece?.[1].claims ?? [] : [worst.claim], worst.evidence, null, true)
+    if (piece) left.scrollTop += piece[0].getBoundingClientRect().top - left.getBoundingClientRect().top - left.clientHeight / 3
+  }
   // Shows the issue to correct, the gravest where none was gone to; returns where its sentence ends, in characters.
   const showFaulty = () => {
     const number = root.issueAt ?? data.issues[0]?.number
@@ -764,4 +774,5 @@ function drawView(root, { data, setTriggerValue }) {
   root.resized?.disconnect()
   root.resized = new ResizeObserver(() => { if ((why.parentElement === root) !== narrow()) place() })
   root.resized.observe(root)
+  openAtWorst()
 }

@@ -301,7 +301,7 @@ def _controls(workbench: Workbench) -> None:
             st.selectbox("Role", ROLES, format_func=str.capitalize, **_kept("role", _role(), "critic"))
             _several("Model", "model", workbench.metrics.names(_role()))
             _several("Data set", "dataset", workbench.metrics.names("dataset"))
-        st.page_link("pages/trust.py", label="How far the audit may be relied on", icon=":material/verified:")
+        st.page_link("pages/trust.py", label="Trust: how far the audit may be relied on", icon=":material/verified:")
 
 
 def _several(title: str, name: str, known: dict[str, int]) -> None:
@@ -407,14 +407,14 @@ def _people(workbench: Workbench, facets: Facets) -> None:
     days = counted(round(work.decisions / (work.a_day or 1)), "day")
     (own,) = workbench.trust.reviewers(me)
     corrected = round((own.overrides.value or 0) * own.overrides.n)
-    mine = f"You: {own.decisions:,}, {corrected:,} of them overrides, {own.took} a case." if own.decisions else ""
+    mine = f"You: {own.decisions:,}, {corrected:,} of them overrides, {own.took} each." if own.decisions else ""
     counts = workbench.trust.counts_in_words(me)
     said = " ".join(filter(None, (counts, mine)))
     settled = {state: facets.states.get(state, 0) for state in STATE_OF_VERDICT.values()}
     figures = [
         Figure("Decisions", f"{work.decisions:,}", said, "decisions", {"kind": "decision"}),
         Figure("Decisions a day", number(work.a_day), f"Mean of {days} on which somebody decided."),
-        Figure("Time a case", work.took, _PACE),
+        Figure("Time a decision", work.took, _PACE),
         Figure(
             "Overrides",
             figure(work.overrides),
@@ -426,7 +426,8 @@ def _people(workbench: Workbench, facets: Facets) -> None:
             "Adjudications",
             f"{work.adjudications:,}",
             f"{work.adjudications - work.escalations:,} settled a case on which reviewers differed, "
-            f"{work.escalations:,} escalated it; they are no decisions. The log lists those undone since, too.",
+            f"{work.escalations:,} escalated it; median time {work.adjudication_took}. They are no decisions; the log "
+            "lists those undone since, too.",
             "decisions" if work.adjudications else "",
             {"kind": "adjudication"},
         ),
@@ -444,6 +445,7 @@ def _people(workbench: Workbench, facets: Facets) -> None:
     ]
     _figures(figures, key="metrics-people", description="Of the decisions")
     st.header("How often the audit was right", anchor=False)
+    st.caption("Choose a figure to see its cases on Trust.")
     report = workbench.trust.compare(me, TrustFilter())
     compared, seen, how = report.answers, {}, ""
     if not compared.n:
@@ -485,10 +487,7 @@ def _people(workbench: Workbench, facets: Facets) -> None:
     )
 
 
-_PACE = (
-    "Median from opening the case to the decision or adjudication: half took less. Only what was decided on the pages "
-    "has one."
-)
+_PACE = "Median from opening the case to the decision: half took less. Only what was decided on the pages has one."
 
 
 def _cost(total: Rates) -> None:

@@ -128,6 +128,7 @@ def _waiting(workbench: Workbench, facets: Facets) -> None:
             if any(facets.standings.get(each) for each in ("decided", "waits", "nothing_found", "to_review"))
             else "No case has been audited yet. Cases that need review will be listed here."
         )
+        _assigned(workbench)
         st.page_link("pages/queue.py", label="All cases", icon=":material/checklist:")
         return
     blind = workbench.cases.hides_machine_from(actor())
@@ -160,11 +161,11 @@ def left_open(workbench: Workbench) -> str:
 
 
 def _assigned(workbench: Workbench) -> None:
-    """Draw how many of the cases that need review are assigned to whoever looks, with the way to them."""
+    """Draw how many cases that wait, escalated ones too, are assigned to whoever looks, with the way to them."""
     name = actor().name
     if name not in workbench.store.team.counted("assigned"):
         return
-    wanted = CaseFilter(states=("needs_review",), assignees=(name,))
+    wanted = CaseFilter(states=("needs_review", "escalated"), assignees=(name,), undecided_by=name)
     if count := workbench.cases.count(workbench.cases.blinded(actor(), wanted)):
         st.page_link(
             "pages/queue.py",
