@@ -260,7 +260,14 @@ def test_in_a_narrow_window_evidence_is_a_tab_the_decision_stays_and_keys_go_fro
 def test_what_is_missing_is_read_beside_its_passage_and_handed_to_the_correction(
     mount: Callable[..., Mounted], fabricated: Any
 ) -> None:
-    point = {"number": 9, "claim": -9, "placed": False, "evidence": ["chunk_4"], "insert": "Ice [chunk_4]."}
+    point = {
+        "number": 9,
+        "claim": -9,
+        "placed": False,
+        "evidence": ["chunk_4"],
+        "insert": "Ice [chunk_4].",
+        "after": "It is.",
+    }
     missing = {**fabricated["issues"][0], **point, "description": "Ice", "reason": "Asked for.", "also": []}
     cards = [{**each, "pieces": [{"text": "It speaks of ice.", "claims": [-9]}]} for each in fabricated["evidence"]]
     mounted = mount("answer_view")
@@ -273,7 +280,7 @@ def test_what_is_missing_is_read_beside_its_passage_and_handed_to_the_correction
     expect(panel).to_contain_text("Asked for.")
     expect(page.locator(".evidence .lit-near").first).to_have_text("It speaks of ice.")
     panel.get_by_role("button", name="Insert into the correction").click(delay=40)
-    assert page.evaluate("window.inserted") == "Ice [chunk_4]."
+    assert page.evaluate("window.inserted") == {"text": "Ice [chunk_4].", "after": "It is."}
 
 
 def test_the_card_of_an_uncited_sentence_quotes_it_and_the_reason_names_its_evidence(
