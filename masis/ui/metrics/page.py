@@ -372,7 +372,8 @@ def _answers(workbench: Workbench, total: Rates, facets: Facets) -> None:
     if failed := facets.flags.get("error", 0):
         _failures(workbench, failed, audited)
     st.markdown("**Where all cases stand now.** Each case is counted once.")
-    standing_counts(facets.standings, facets.states, adjudications=workbench.team.adjudications(actor()))
+    adjudications = workbench.team.adjudications(actor())
+    standing_counts(facets.standings, facets.states, adjudications=adjudications, lesser=facets.lesser)
 
 
 def _failures(workbench: Workbench, failed: int, audited: int) -> None:
