@@ -277,5 +277,5 @@ class CaseService(Service):
         standings = _found_as_one(facets.standings)
         reviewers = {name: count for name, count in facets.reviewers.items() if name != POLICY.name}
         shown = {"standings": standings, "states": states, "reviewers": reviewers}
-        hidden = {name: {} for name in ("flags", "reasons", "severities", "models")}
+        hidden: dict[str, dict[str, int]] = {name: {} for name in ("flags", "reasons", "severities", "models")}
         return facets.model_copy(update={**hidden, **shown, "lesser": 0})

@@ -385,8 +385,10 @@ def _issue_line(issue: Issue, claim: str = "") -> _Line:
     quote = "" if quote.casefold() in what.casefold() else quote
     if quote and says and len(f"{what}{quote}{says}") > LONGEST_HEADLINE - LONGEST_LEAD:
         return _Line(("The answer says ", Quotation(quote), ". ", _bare(says)))
-    parts = [*([": ", Quotation(quote)] if quote else []), *([". ", _bare(says)] if says else [])]
-    return _Line((_bare(what), *parts))
+    parts: list[str | Quotation] = [_bare(what)]
+    parts += [": ", Quotation(quote)] if quote else []
+    parts += [". ", _bare(says)] if says else []
+    return _Line(tuple(parts))
 
 
 def _bare(words: str) -> Quotation:

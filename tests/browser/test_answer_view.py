@@ -257,6 +257,21 @@ def test_in_a_narrow_window_evidence_is_a_tab_the_decision_stays_and_keys_go_fro
     expect(page.get_by_label("Corrected answer")).to_be_hidden()
 
 
+def test_f_goes_on_from_the_issue_clicked_and_shows_where_its_words_begin(answer_page: Page) -> None:
+    page, panel = answer_page, answer_page.locator(".why-panel")
+    page.locator(".issue-head").nth(1).click(delay=40)
+    expect(panel).to_contain_text("Issue 2,")
+    page.emulate_media(reduced_motion="reduce")
+    page.set_viewport_size({"width": 750, "height": 260})
+    page.evaluate("document.body.style.paddingBottom = '2000px'")
+    page.evaluate("scrollTo(0, document.querySelector('#host').getBoundingClientRect().bottom + scrollY)")
+    page.evaluate("window.dispatchEvent(new CustomEvent('masis-issue', { detail: -1 }))")
+    expect(panel).to_contain_text("Issue 1,")
+    box = page.locator(".text .mark.chosen").first.bounding_box()
+    assert box
+    assert box["y"] >= 64, "the head of the page lies over it"
+
+
 def test_what_is_missing_is_read_beside_its_passage_and_handed_to_the_correction(
     mount: Callable[..., Mounted], fabricated: Any
 ) -> None:

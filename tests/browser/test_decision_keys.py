@@ -100,6 +100,17 @@ def test_a_fast_sequence_is_posted_whole_and_enter_decides_nothing(draw: Draw) -
     assert list(sent["fields"]["labels"].values()) != [{}]
 
 
+def test_the_label_that_a_key_leads_to_stands_above_the_foot_of_the_form(draw: Draw) -> None:
+    page = draw()
+    page.set_viewport_size({"width": 420, "height": 420})
+    for key in ("x", "3", "l"):
+        page.keyboard.press(key)
+    select, foot = page.locator("select:focus").bounding_box(), page.locator(".foot").bounding_box()
+    assert select
+    assert foot
+    assert select["y"] + select["height"] <= foot["y"]
+
+
 def test_a_correction_that_was_submitted_does_not_stand_under_the_next_answer(draw: Draw) -> None:
     page = draw()
     page.keyboard.press("o")
@@ -265,6 +276,8 @@ def test_what_is_missing_is_inserted_behind_what_cites_its_evidence_and_can_be_u
     page.evaluate(insert, {"text": "It is grey [chunk_2].", "after": ""})
     expect(field).to_have_value(f"{cites} It has two lanes [chunk_1]. It was{other} It is grey [chunk_2].")
     says(page).to_contain_text("Inserted at the end of the correction")
+    page.keyboard.press("u")  # the last of them
+    expect(field).to_have_value(f"{cites} It has two lanes [chunk_1]. It was{other}")
     page.keyboard.press("u")  # the draft
     expect(field).to_be_hidden()
 

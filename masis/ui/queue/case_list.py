@@ -149,26 +149,25 @@ def _standings(workbench: Workbench, facets: Facets, wanted: CaseFilter) -> None
     counts |= {name: 0 for name in chosen if name not in counts}
     several = len(chosen) > 1
     with_lesser = {"nothing_found": f" · {lesser:,} lesser"} if lesser else {}
-    with st.container(horizontal=True, gap="small"):
+    st.pills(
+        "Where cases stand",
+        list(counts),
+        selection_mode="multi" if several else "single",
+        format_func=lambda name: f"{STANDING[name].text} {counts[name]:,}{with_lesser.get(name, '')}",
+        label_visibility="collapsed",
+        **address.kept("standing", [], shows=chosen if several else next(iter(chosen), None), drops=_WITH_STANDING),
+    )
+    if split and lesser:
+        parts = {address.in_words(SEVERITY): f"Lesser issues only {lesser:,}"}
+        parts["none"] = f"No issue at all {counts['nothing_found'] - lesser:,}"
+        asked = address.value("severity")
         st.pills(
-            "Where cases stand",
-            list(counts),
-            selection_mode="multi" if several else "single",
-            format_func=lambda name: f"{STANDING[name].text} {counts[name]:,}{with_lesser.get(name, '')}",
+            "With and without lesser issues",
+            list(parts),
+            format_func=parts.__getitem__,
             label_visibility="collapsed",
-            **address.kept("standing", [], shows=chosen if several else next(iter(chosen), None), drops=_WITH_STANDING),
+            **address.kept("severity", shows=asked if asked in parts else None, key="lesser"),
         )
-        if split and lesser:
-            parts = {address.in_words(SEVERITY): f"Lesser issues only {lesser:,}"}
-            parts["none"] = f"No issue at all {counts['nothing_found'] - lesser:,}"
-            asked = address.value("severity")
-            st.pills(
-                "With and without lesser issues",
-                list(parts),
-                format_func=parts.__getitem__,
-                label_visibility="collapsed",
-                **address.kept("severity", shows=asked if asked in parts else None, key="lesser"),
-            )
 
 
 _WITH_STANDING = ("page", "severity")
