@@ -257,6 +257,28 @@ def test_in_a_narrow_window_evidence_is_a_tab_the_decision_stays_and_keys_go_fro
     expect(page.get_by_label("Corrected answer")).to_be_hidden()
 
 
+def test_a_long_id_breaks_behind_its_separators_only(mount: Callable[..., Mounted]) -> None:
+    name = "retrieval-evaluation_2026-11-quarterly-benchmark_regulated-medicines_subset-B_case-000417"
+    cell = {"text": "How long is it?", "href": "review", "open": name, "below": [f"Law  ·  {name}"]}
+    column = {"title": "Question", "kind": "main", "hide": ""}
+    mounted = mount("linked_table")
+    mounted.page.set_viewport_size({"width": 320, "height": 600})
+    row = {"cells": [cell], "open": name, "marked": False}
+    below = mounted.draw({"columns": [column], "rows": [row], "description": "Cases"}).locator(".below")
+    assert below.text_content() == f"Law  ·  {name}"
+    lines = below.evaluate(
+        """box => { const lines = {}, range = document.createRange()
+          for (const text of box.childNodes) for (let at = 0; at < (text.data ?? "").length; at += 1) {
+            range.setStart(text, at); range.setEnd(text, at + 1)
+            const line = Math.round(range.getBoundingClientRect().top)
+            lines[line] = (lines[line] ?? "") + text.data[at]
+          }
+          return Object.keys(lines).map(Number).sort((a, b) => a - b).map(line => lines[line]) }"""
+    )
+    assert len(lines) > 1
+    assert all(line.rstrip()[-1] in "-_·" for line in lines[:-1])
+
+
 def test_f_goes_on_from_the_issue_clicked_and_shows_where_its_words_begin(answer_page: Page) -> None:
     page, panel = answer_page, answer_page.locator(".why-panel")
     page.locator(".issue-head").nth(1).click(delay=40)

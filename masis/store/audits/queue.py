@@ -168,10 +168,10 @@ class Queue(Part):
         with self._database.reading() as connection:
             words = {name: self._values(column) for name, column in _WORDS.items()}
             graded = self._database.cached(
-                "SELECT coalesce(severity, 'none'), count(*), sum(standing = 'nothing_found') FROM cases "
-                "WHERE iterations > 0 GROUP BY 1"
+                "SELECT severity, count(*), sum(standing = 'nothing_found') FROM cases "
+                "WHERE iterations > 0 GROUP BY severity"
             )
-            lesser = sum(passed for severity, _, passed in graded if severity != "none")
+            lesser = sum(passed for severity, _, passed in graded if severity)
             own = connection.execute(
                 f"SELECT standing, count(*), count(severity) FROM cases WHERE {_OWN_PENDING} GROUP BY standing",  # noqa: S608
                 [viewer],
@@ -181,7 +181,7 @@ class Queue(Part):
                 words["standings"]["waits"] = words["standings"].get("waits", 0) + moved
                 lesser -= with_issues if name == "nothing_found" else 0
             lists = {name: self._values_in_lists(name) for name in _LISTS}
-        severities = {severity: cases for severity, cases, _ in graded}
+        severities = {severity or "none": cases for severity, cases, _ in graded}
         return Facets(**words, **lists, lesser=lesser, severities=severities)
 
     def standings(self, case_filter: CaseFilter) -> tuple[dict[str, int], int]:
