@@ -523,7 +523,7 @@ class Panel {
   dock() {
     const { editor } = this.el
     const place = this.column?.previousElementSibling?.getBoundingClientRect()
-    const docked = Boolean(place && !editor.hidden && this.column.getBoundingClientRect().left >= place.right)
+    const docked = Boolean(place && editor.isConnected && !editor.hidden && this.column.getBoundingClientRect().left >= place.right)
     editor.classList.toggle("docked", docked)
     if (docked !== (editor.popover === "manual")) editor.popover = docked ? "manual" : null
     if (docked) {

@@ -521,7 +521,7 @@ def _over_time(found: MetricsReport, *, machine: bool = False) -> None:
     rates = {rate: words for rate, words in RATES.items() if words.machine is machine}
     for box, (rate, words) in zip(_boxes(len(rates)), rates.items(), strict=True):
         with box:
-            st.markdown(f"**{words.title}**: {share_of(found.total, rate).words} in all")
+            st.markdown(f"**{words.title}**")
             rows = rate_course(found.periods, rate, found.period)
             if len(rows) < 2:
                 st.caption("Known for fewer than two periods: nothing to draw.")
