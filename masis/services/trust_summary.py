@@ -54,7 +54,7 @@ def how_sure(found: Estimate) -> str:
     """Say whether a share rests on enough to tell; "" where it does."""
     if found.value is None or found.low is None or found.high is None or found.high - found.low <= TOO_WIDE:
         return ""
-    return f"{found.n:,} are too few to tell: it may be anything from {found.low:.0%} to {found.high:.0%}."
+    return f"{found.n:,} are too few to tell: it may be anything from {percent(found.low)} to {percent(found.high)}."
 
 
 def _strength(value: float) -> str:
@@ -110,7 +110,7 @@ def _of(found: Estimate) -> str:
     text = f"{round(found.value * found.n):,} of {found.n:,}"
     if found.low is None or found.high is None:
         return text
-    return f"{text} (the true share may be anything from {found.low:.0%} to {found.high:.0%})"
+    return f"{text} (the true share may be anything from {percent(found.low)} to {percent(found.high)})"
 
 
 def how_far(report: MachineReport) -> str:

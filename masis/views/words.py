@@ -113,7 +113,7 @@ SEVERITY: dict[Severity, Word] = {
 """How severe the worst issue of an answer is, the most severe first."""
 
 
-NOTHING_SERIOUS = Word("Nothing serious found", "calm", "The audit found lesser issues only, and nothing unconfirmed")
+LESSER = Word("Lesser issues only", "calm", "The audit found lesser issues, and nothing serious or unconfirmed")
 """Stands in place of ``STANDING["nothing_found"]`` where the answer has a lesser issue."""
 
 
@@ -125,7 +125,7 @@ def stands(standing: Standing, state: CaseState, severity: Severity | None) -> t
     if standing == "waits" and state in WAITS_FOR:
         return WAITS_FOR[state], ""
     open_ = standing in ("wrong", "not_confirmed", "to_review") or state in ("needs_review", "new")
-    word = NOTHING_SERIOUS if standing == "nothing_found" and severity else STANDING[standing]
+    word = LESSER if standing == "nothing_found" and severity else STANDING[standing]
     return word, "" if open_ else STATE[state].text
 
 

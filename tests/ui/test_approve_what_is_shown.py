@@ -125,16 +125,16 @@ def test_an_escalation_without_a_word_is_asked_about_once(workbench: Workbench) 
 
 
 @pytest.mark.parametrize("came_back", [True, False])
-def test_who_came_back_to_undo_goes_on_where_the_queue_begins(workbench: Workbench, came_back: bool) -> None:
+def test_who_came_back_to_undo_goes_on_where_that_was(workbench: Workbench, came_back: bool) -> None:
     queue = [
         row.id
         for row in workbench.cases.find(CaseFilter(states=("new", "needs_review"), order="oldest", size=200)).rows
     ]
     assert queue.index(CASE) > 0
-    undone = {"carried-message": (CASE, decision._Message("Undone.", "calm"))} if came_back else {}
+    undone = {"carried-message": (CASE, decision._Message("Undone.", "calm"), queue[-1])} if came_back else {}
     posted = {**right(workbench), "token": f"back {came_back}", "advance": True}
     app = post(posted, session=undone, order="oldest")
-    after = queue[0] if came_back else queue[queue.index(CASE) + 1]
+    after = queue[-1] if came_back else queue[queue.index(CASE) + 1]
     assert app.query_params["case"] in (after, [after])
     workbench.reviews.undo(ADA, workbench.reviews.current(CASE).id)
 

@@ -189,7 +189,7 @@ function drawView(root, { data, setTriggerValue }) {
     if (!issue.insert || !decides || !data.audited) return
     const add = plainButton("link insert", "Insert into the correction")
     add.append(make("kbd", "", "I"))
-    add.onclick = () => window.dispatchEvent(new CustomEvent("masis-insert", { detail: issue.insert }))
+    add.onclick = () => window.dispatchEvent(new CustomEvent("masis-insert", { detail: { text: issue.insert, after: issue.after } }))
     row.append(add)
   }
   const sayPiece = piece => {
@@ -271,6 +271,7 @@ function drawView(root, { data, setTriggerValue }) {
     const issue = issuesByNumber.get(number)
     if (!issue) return
     clear()
+    root.issueAt = number
     const card = issueCards.get(number)
     card?.classList.add("chosen")
     if (issue.placed && !pieceElements.some(([, piece]) => piece.issues?.includes(number))) drawRest()
@@ -283,6 +284,7 @@ function drawView(root, { data, setTriggerValue }) {
   // In a narrow window a marker leads to its evidence, `follow` being the marker to come back to.
   const selectPiece = (piece, follow) => {
     clear()
+    if (piece.issues?.length) root.issueAt = Math.min(...piece.issues) // F goes on from here
     for (const number of piece.issues ?? []) issueCards.get(number)?.classList.add("chosen")
     choosePieces(item => item.sentence === piece.sentence)
     sayPiece(piece)
@@ -710,12 +712,17 @@ function drawView(root, { data, setTriggerValue }) {
       return
     }
     const at = numbers.indexOf(root.issueAt)
-    root.issueAt = at < 0 ? numbers[step > 0 ? 0 : numbers.length - 1] : numbers[(at + step + numbers.length) % numbers.length]
-    selectIssue(root.issueAt, "answer")
+    selectIssue(at < 0 ? numbers[step > 0 ? 0 : numbers.length - 1] : numbers[(at + step + numbers.length) % numbers.length], "answer")
     const card = issueCards.get(root.issueAt)
     const tag = tags.get(root.issueAt)
     ;(tag ?? card?.querySelector(".issue-head"))?.focus({ preventScroll: true })
-    reveal(tag ?? card)
+    const begins = tag && beginOf(root.issueAt) // the tag stands at the end of words that may begin lines above it
+    const hidden = begins && begins.getBoundingClientRect().top < Math.max(left.getBoundingClientRect().top, 0) + parseFloat(getComputedStyle(begins).scrollMarginTop)
+    reveal(hidden ? begins : tag ?? card)
+  }
+  const beginOf = number => {
+    const sentence = data.pieces.find(piece => piece.issues?.includes(number))?.sentence
+    return pieceElements.find(([, piece]) => piece.sentence === sentence)?.[0]
   }
   // An adjudication opens at what its headline says: answer and evidence scroll to it, the page stays where it is.
   const openAtWorst = () => {
@@ -752,13 +759,13 @@ function drawView(root, { data, setTriggerValue }) {
   listen(document, "pointerdown", () => { pointing = true })
   for (const end of ["pointerup", "pointercancel"]) listen(document, end, () => { pointing = false; setTimeout(offerLabel) })
 
+  const left = make("div", "left")
   drawAnswer()
   answer.append(offer)
   drawReported()
   announce(data.shown)
   drawIssues()
   drawEvidence()
-  const left = make("div", "left")
   left.append(answer, issues)
   const changes = drawChanges(data)
   if (changes) left.append(changes)

@@ -69,9 +69,9 @@ class _Form:
 
     ``token`` goes with every submit of it: the same token twice is one decision. ``ack`` names the last post that was
     kept, ``handled`` the last submit that was answered, ``done`` the tokens of decisions made, and of drafts discarded,
-    here. ``asked`` is what was asked about once: the same again is recorded. ``came_back``: an undo led here from
-    another case. ``recording`` stays until what follows a decision is done: another run of the page can end the one
-    that recorded it at any point where Streamlit is called.
+    here. ``asked`` is what was asked about once: the same again is recorded. ``came_from``: the case from which an undo
+    led here. ``recording`` stays until what follows a decision is done: another run of the page can end the one that
+    recorded it at any point where Streamlit is called.
     """
 
     case_id: str
@@ -83,7 +83,7 @@ class _Form:
     handled: dict[str, Any] | None = None
     done: list[str] = field(default_factory=list)
     asked: set[str] = field(default_factory=set)
-    came_back: bool = False
+    came_from: str = ""
     recording: _Recording | None = None
 
     def renew(self) -> None:
@@ -219,10 +219,10 @@ def _open_form(context: _PanelContext) -> _Form:
         message = form.message if form and form.case_id == context.case_id else None
         ack = form.ack if form and form.case_id == context.case_id else None
         carried = st.session_state.pop(_CARRIED, None)
-        came_back = bool(carried and carried[0] == context.case_id)
-        if came_back:
-            message = carried[1]
-        form = _Form(context.case_id, actor().name, saved_at, message=message, ack=ack, came_back=came_back)
+        came_from = ""
+        if carried and carried[0] == context.case_id:
+            _, message, came_from = carried
+        form = _Form(context.case_id, actor().name, saved_at, message=message, ack=ack, came_from=came_from)
         st.session_state[_FORM] = form
     return form
 
@@ -452,7 +452,7 @@ def _undo_previous(context: _PanelContext, form: _Form) -> None:
     message = _Message(
         f"Undone: {previous.words[:1].lower()}{previous.words[1:]}; the log records that too.{back}", "calm"
     )
-    st.session_state[_CARRIED] = (previous.case_id, message)
+    st.session_state[_CARRIED] = (previous.case_id, message, context.case_id)
     address.open_case(previous.case_id)
 
 
@@ -536,9 +536,9 @@ def _next_waiting(context: _PanelContext, form: _Form, *, skip: bool, done: str 
     team, wanted = context.workbench.team, context.place.wanted
     if skip:
         team.skip(actor(), [context.case_id])
-    # who came back to undo goes on where the queue begins, not behind cases that were left for it
     here = context.case_id
-    found = team.next_open(actor(), wanted, None if form.came_back else here, without=[here])
+    # who came back to undo goes on where that was
+    found = form.came_from or team.next_open(actor(), wanted, here, without=[here])
     _open(form, found, "" if found else f"{done}{why_nothing(team.why_empty(actor(), wanted))}")
 
 

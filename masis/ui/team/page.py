@@ -125,7 +125,7 @@ def _progress(workbench: Workbench) -> None:
     """Draw where all cases stand, who has decided how many and how far they agree, what differs, what is escalated."""
     me = actor()
     facets = workbench.cases.facets_for(me)
-    standing_counts(facets.standings, facets.states)
+    standing_counts(facets.standings, facets.states, lesser=facets.lesser)
     count, mine = workbench.team.count_open(me, CaseFilter()), workbench.team.adjudications(me, size=1)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         if mine.total:  # no link: one that leads to the page it stands on leaves the address as it was
