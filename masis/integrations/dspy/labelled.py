@@ -86,8 +86,9 @@ def from_cases(cases: Iterable[Case]) -> list[Labelled]:
 def from_decisions(workbench: Workbench) -> list[Labelled]:
     """The answers on which a person's decision says what is wrong, or that nothing is."""
     found: list[Labelled] = []
-    page, wanted = 1, CaseFilter(states=("approved", "overridden", "rejected", "escalated"), order="oldest", size=500)
-    while rows := workbench.cases.find(wanted.model_copy(update={"page": page})).rows:
+    page = 1
+    case_filter = CaseFilter(states=("approved", "overridden", "rejected", "escalated"), order="oldest", size=500)
+    while rows := workbench.cases.find(case_filter.model_copy(update={"page": page})).rows:
         for summary in rows:
             entry = workbench.reviews.current(summary.id)
             decision = entry.decision if entry else None
