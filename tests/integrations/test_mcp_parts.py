@@ -294,7 +294,7 @@ def test_calls_that_the_cache_or_recorded_replies_answered_are_on_no_receipt() -
         role="critic", step=None, iteration=None, model="m", prompt="p/1", mode="text", outcome="answered", ms=1
     )
     for source in ("cache", "replay"):
-        spending.add(call.model_copy(update={"source": source, "cost_usd": 0.0}), None)
+        spending.on_end(call.model_copy(update={"source": source, "cost_usd": 0.0}), None)
     assert spending.total.in_words() == "No model was asked; this cost nothing."
-    spending.add(call, None)
+    spending.on_end(call, None)
     assert spending.total.unpriced == 1
