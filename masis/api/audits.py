@@ -9,13 +9,14 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeAlias
 
 from masis.api.roles import build_roles, uses_models
 from masis.audit import citations as citation_engine
 from masis.audit import loop
 from masis.audit.claims import one_check_each
-from masis.audit.concurrency import start_audit, start_in_thread
+from masis.audit.concurrency import cancellable, start_audit, start_in_thread
 from masis.errors import InputError, StepError
 from masis.observers import observation
 from masis.schema.audit import CitationAudit, Claim, ClaimCheck
@@ -67,19 +68,16 @@ async def run_audit_async(
     ``on_event`` is called on the event loop. Cancelling the task stops the audit, which makes no further call.
     """
     audited, chosen = case_of(case, names=map), chosen_settings(settings)
-    here, stop = asyncio.get_running_loop(), threading.Event()
+    here = asyncio.get_running_loop()
 
-    def tell(event: Event) -> None:
-        if on_event is not None and not stop.is_set():
-            here.call_soon_threadsafe(on_event, event)
+    def audit(cancelled: Callable[[], bool]) -> Run:
+        def tell(event: Event) -> None:
+            if on_event is not None and not cancelled():
+                here.call_soon_threadsafe(on_event, event)
 
-    def audit() -> Run:
-        return observation.run_to_completion(begun(audited, chosen, stop.is_set), tell, observation.AuditStart(audited))
+        return observation.run_to_completion(begun(audited, chosen, cancelled), tell, observation.AuditStart(audited))
 
-    try:
-        return await asyncio.wrap_future(start_audit(audit, waits=uses_models(chosen)))
-    finally:
-        stop.set()
+    return await cancellable(audit, partial(start_audit, waits=uses_models(chosen)))
 
 
 def verify_claims(

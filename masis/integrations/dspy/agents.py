@@ -14,10 +14,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
-import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeVar, get_args
 
 import dspy
@@ -27,6 +27,7 @@ from pydantic import BaseModel, ValidationError
 from masis.api import audits
 from masis.api.roles import build_roles, calls_at_once
 from masis.audit import issues, loop
+from masis.audit.concurrency import cancellable, start_in_thread
 from masis.audit.context import AuditContext
 from masis.audit.critique import CritiqueJudgement, ruled
 from masis.audit.run_control import RunBudget, RunControl
@@ -484,11 +485,11 @@ class MultiAgentCriticLoop(dspy.Module):
 
     async def aforward(self, *arguments: Any, **named: Any) -> Any:
         """``forward``, awaited: the loop runs on a thread of its own, and stops where the task is cancelled."""
-        stop = threading.Event()
-        try:
-            return await asyncio.to_thread(self.forward, *arguments, **(named | {"cancelled": stop.is_set}))
-        finally:
-            stop.set()
+
+        def run(cancelled: Callable[[], bool]) -> Any:
+            return self.forward(*arguments, **(named | {"cancelled": cancelled}))
+
+        return await cancellable(run, partial(start_in_thread, name="critic loop"))
 
     def _settings(self, max_iterations: int | None, improvement_threshold: float | None) -> Settings:
         most = self.max_iterations if max_iterations is None else max_iterations
