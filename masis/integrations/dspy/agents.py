@@ -33,7 +33,7 @@ from masis.audit.critique import CritiqueJudgement, ruled
 from masis.audit.run_control import RunBudget, RunControl
 from masis.errors import ProviderFailed, SettingsError, StepError
 from masis.integrations.dspy.contracts import CriticLoopOutput, RevisionAgentOutput, critique_of
-from masis.integrations.dspy.plugin import SHAPES, CompiledCritic, CompiledReviser, examples_of, with_program
+from masis.integrations.dspy.plugin import SHAPES, examples_of, with_program
 from masis.integrations.dspy.programs import Role
 from masis.llm import registry
 from masis.llm.client.limits import Limiter
@@ -41,8 +41,9 @@ from masis.llm.client.model import Model
 from masis.llm.client.retry import RetryPolicy
 from masis.llm.client.server_capabilities import ServerCapabilities
 from masis.llm.providers.base import Call, Reply, Tokens, Trouble, TryFailed
+from masis.llm.roles.critic import ModelCritic
 from masis.llm.roles.prompting import Prompt, load
-from masis.llm.roles.reviser import briefing
+from masis.llm.roles.reviser import ModelReviser, briefing
 from masis.observers.observation import run_to_completion
 from masis.schema.audit import Critique, Issue, IssueType, JudgedBy, Revision
 from masis.schema.base import Unscored
@@ -321,13 +322,13 @@ class InRun:
     def critique(self, context: AuditContext) -> CritiqueJudgement | Unscored:
         """Return the model's judgement, as any critic of an audit does; a failure is a value."""
         asker = self._asker(context, answer=context.answer, reasoning_steps=list(context.reasoning_steps))
-        return CompiledCritic(asker).critique(context)
+        return ModelCritic(asker, version=self.agent.version).critique(context)
 
     def revise(self, context: AuditContext, critique: Critique, issues: Sequence[Issue]) -> Revision:
         """Return a revision, as any reviser of an audit does. Raises ReviserFailed and its like."""
         rows, view = briefing(context, critique, issues)
         asker = self._asker(context, original_answer=context.answer, issues=rows, critique=view)
-        return CompiledReviser(asker).revise(context, critique, issues)
+        return ModelReviser(asker, version=self.agent.version).revise(context, critique, issues)
 
     def _asker(self, context: AuditContext, **inputs: Any) -> InRun:
         shared = {"original_query": context.query, "evidence_chunks": list(context.evidence)}
