@@ -166,10 +166,10 @@ class MasisServer:
         Progress is sent as it comes; a client that asked for none gets none. Where the tool reports none, a client that
         counts silence as failure gets the seconds so far.
         """
-        loop = asyncio.get_running_loop()
+        loop, sent = asyncio.get_running_loop(), list[Future[None]]()
 
         def report(progress: Progress) -> None:
-            asyncio.run_coroutine_threadsafe(ctx.session.report_progress(*progress), loop)
+            sent.append(asyncio.run_coroutine_threadsafe(ctx.session.report_progress(*progress), loop))
 
         def work(gone: Callable[[], bool]) -> tuple[dict[str, Any], str, Receipt]:
             with self.spending.receipt() as receipt:
@@ -184,9 +184,11 @@ class MasisServer:
 
         counting = asyncio.ensure_future(count_seconds())
         try:
-            return await (self._audits if tool.audits else self._readers).do(work)
+            found = await (self._audits if tool.audits else self._readers).do(work)
+            await asyncio.gather(*map(asyncio.wrap_future, sent), return_exceptions=True)  # before the result
         finally:
             counting.cancel()
+        return found
 
 
 def _failed(message: str, error: MasisError | None = None) -> wire.CallToolResult:
