@@ -24,7 +24,7 @@ from masis.schema.case import Case, Evidence, GivenCitation, case_of, evidence_o
 from masis.schema.explain import kind_of
 from masis.schema.reading import FieldMap
 from masis.schema.run import Event, Run
-from masis.settings import OFFLINE, Settings
+from masis.settings import Settings
 
 Chunk: TypeAlias = Any
 """A chunk of evidence, a mapping with ``id`` and ``text``, or a text, or a document of LangChain or LlamaIndex."""
@@ -101,42 +101,18 @@ def verify_claims(
         for place, claim in enumerate(claims)
     ]
     roles = build_roles(chosen_settings(settings))
-    check = _one_after_another if roles.models["verifier"] == OFFLINE else _watched
-    return list(one_check_each(asked, check(roles, asked, chunks, cancelled)))
-
-
-_CLAIMS_AT_ONCE = 10
-_ASKED_EVERY_S = 0.2
-
-
-def _one_after_another(
-    roles: loop.Roles, claims: Sequence[Claim], evidence: Sequence[Evidence], cancelled: Callable[[], bool]
-) -> Sequence[ClaimCheck]:
-    """Some claims at a time, since 100 of them against two million characters take many seconds."""
-    found: list[ClaimCheck] = []
-    for first in range(0, len(claims), _CLAIMS_AT_ONCE):
-        _go_on(cancelled)
-        found += roles.verifier.verify(claims[first : first + _CLAIMS_AT_ONCE], evidence)
-    return found
-
-
-def _watched(
-    roles: loop.Roles, claims: Sequence[Claim], evidence: Sequence[Evidence], cancelled: Callable[[], bool]
-) -> Sequence[ClaimCheck]:
-    """All at once, as a model is asked; no further call is made after a stop."""
     ended = threading.Event()
-    future = start_in_thread(lambda: roles.verifier.verify(claims, evidence), "claims", then=ended.set)
+    future = start_in_thread(lambda: roles.verifier.verify(asked, chunks), "claims", then=ended.set)
     try:
-        while not ended.wait(_ASKED_EVERY_S):
-            _go_on(cancelled)
-        return future.result()
+        while not cancelled():
+            if ended.wait(_ASKED_EVERY_S):
+                return list(one_check_each(asked, future.result()))
+        raise StepError("The check of the claims was stopped before its end.")
     finally:
         roles.control.cancellation.cancel()
 
 
-def _go_on(cancelled: Callable[[], bool]) -> None:
-    if cancelled():
-        raise StepError("The check of the claims was stopped before its end.")
+_ASKED_EVERY_S = 0.2
 
 
 def claim_of(text: str, evidence: Sequence[Evidence]) -> Claim:

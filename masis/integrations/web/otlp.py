@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 from masis.datasets.mapping.reader import read_any
 from masis.datasets.paths import text_of, value_at
 from masis.datasets.readers.strict_json import parse_object
-from masis.errors import InputError, MissingExtra
+from masis.errors import InputError
+from masis.integrations import require
 from masis.schema.case import Case
 
 PROTOBUF, JSON = "application/x-protobuf", "application/json"
@@ -90,12 +91,12 @@ def refused(content_type: str, why: str) -> bytes:
 
 
 def _from_protobuf(body: bytes) -> dict[str, Any]:
-    try:
-        from google.protobuf.json_format import MessageToDict
-        from google.protobuf.message import DecodeError
-        from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-    except ImportError as error:
-        raise MissingExtra("OTLP in protobuf needs packages that are not installed: pip install '.[otlp]'") from error
+    lacking = "OTLP in protobuf needs packages that are not installed"
+    require(lacking, "otlp", "google.protobuf", "opentelemetry.proto")
+    from google.protobuf.json_format import MessageToDict
+    from google.protobuf.message import DecodeError
+    from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
     try:
         request = ExportTraceServiceRequest.FromString(body)
     except DecodeError as error:
