@@ -11,7 +11,6 @@ import base64
 import contextlib
 import json
 import zlib
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from masis.datasets.mapping.reader import read_any
@@ -26,6 +25,7 @@ MOST_SPANS = 50_000
 """Spans of one request."""
 
 _WHY = 3
+_SPANS = ("resourceSpans[].scopeSpans[].spans[] | [?type(@) == 'object']",)
 _KIND, _OPERATION = "openinference.span.kind", "gen_ai.operation.name"
 
 
@@ -110,14 +110,9 @@ def _from_protobuf(body: bytes) -> dict[str, Any]:
     return read
 
 
-def _spans(content: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    for resource in _objects(content.get("resourceSpans")):
-        for scope in _objects(resource.get("scopeSpans")):
-            yield from _objects(scope.get("spans"))
-
-
-def _objects(value: Any) -> Iterator[dict[str, Any]]:
-    return (each for each in value if isinstance(each, dict)) if isinstance(value, list) else iter(())
+def _spans(content: dict[str, Any]) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = value_at(content, _SPANS) or []
+    return found
 
 
 def _count(spans: int) -> None:
@@ -128,8 +123,9 @@ def _count(spans: int) -> None:
 def _traces(content: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
     """Return the spans by trace, their attributes as an object."""
     found: dict[str, list[dict[str, Any]]] = {}
-    for number, span in enumerate(_spans(content), 1):
-        _count(number)
+    spans = _spans(content)
+    _count(len(spans))
+    for span in spans:
         attributes = value_at(span, ("attributes(attributes)",))
         read = {
             "traceId": str(span.get("traceId", "")),
