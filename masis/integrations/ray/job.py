@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from masis.api.audits import run_audit
+from masis.api.batch import AUDITS_A_CALL
 from masis.api.roles import calls_at_once, estimate, uses_models, with_concurrency
 from masis.datasets.lake import Origin, audited_row, failed_row
 from masis.datasets.mapping.profile import Profile
@@ -33,8 +34,6 @@ from masis.settings.environment import quiet_ray
 
 STORE_BYTES = 256 * 2**20
 """Ray's object store on a machine of our own: only chunks pass through it, and Ray Data lets few wait."""
-AUDITS_A_CALL = 4
-"""Audits under way for each call to a model that may be: while one reads a reply, another has its call."""
 READERS = 4
 """Files that are read at once: one reader feeds many auditors."""
 LOOKED_S = 1.0
