@@ -42,10 +42,7 @@ def documents(found: Any) -> tuple[SourceDocument, ...]:
 
 def evidence(found: Any) -> tuple[Evidence, ...]:
     """What was found, as evidence to audit against; raises InputError as ``documents`` does."""
-    return tuple(
-        Evidence.model_validate({"id": each.id, "text": each.content, "source": each.path, "type": each.type})
-        for each in documents(found)
-    )
+    return tuple(each.as_evidence() for each in documents(found))
 
 
 def _reads(found: Any) -> Iterator[ReadDocument]:

@@ -27,6 +27,7 @@ from masis.audit.claims import Checked, one_check_each
 from masis.audit.sentences import split_sentences
 from masis.errors import StepError
 from masis.integrations.local.scoring import LocalScorer
+from masis.llm.roles.verdicts import failed, unverifiable
 from masis.llm.roles.verifier import unmarked
 from masis.schema.audit import (
     CitationAudit,
@@ -39,7 +40,6 @@ from masis.schema.audit import (
     ReferenceCheck,
     ReferenceFinding,
 )
-from masis.schema.base import Unscored
 from masis.schema.case import ClaimVerdict, Evidence
 from masis.schema.run import LocalModel
 from masis.settings import Settings
@@ -192,7 +192,7 @@ class LocalVerifier:
         try:
             scores = iter(self.scorer.score(pairs))
         except StepError as error:
-            return tuple(self._unscored(claim, error) for claim in claims)
+            return tuple(each.check for each in failed(claims, error, self.scorer.model.name))
         return tuple(
             self._check(claim, [window._replace(**next(scores)._asdict()) for window in windows], evidence)
             for claim, windows in zip(claims, chosen, strict=True)
@@ -206,7 +206,9 @@ class LocalVerifier:
         return Checked(checks, self.missing(query, answer, checks, evidence) if completeness and self.missing else ())
 
     def _check(self, claim: Claim, scored: Sequence[Window], evidence: Sequence[Evidence]) -> ClaimCheck:
-        verdict: ClaimVerdict = verdict_of(scored, self.settings) if scored else "unverifiable"
+        if not scored:
+            return unverifiable((claim,), self.scorer.model.name)[0].check
+        verdict = verdict_of(scored, self.settings)
         made: dict[str, Any] = {
             "claim": claim,
             "verdict": verdict,
@@ -214,9 +216,6 @@ class LocalVerifier:
             "judged_by": self.scorer.model.name,
             "confidence": None,
         }
-        if not scored:
-            made |= {"support": None, "references": (), "issue": "There is nothing to check this against."}
-            return ClaimCheck(**made)
         best, worst = max(each.supports for each in scored), _most_contradicting(scored)
         # Support that goes with a verdict that denies it is never more than half.
         made["support"] = min(best, UNSUPPORTED_MOST) if verdict in ("contradicted", "unsupported") else best
@@ -289,17 +288,6 @@ class LocalVerifier:
         if verdict == "unsupported":
             return finding("unsupported", "It does not support this.")
         return finding("unchecked", "The model could not decide whether it supports this.")
-
-    def _unscored(self, claim: Claim, error: StepError) -> ClaimCheck:
-        return ClaimCheck(
-            claim=claim,
-            verdict="unscored",
-            support=None,
-            confidence=None,
-            issue=f"{error}."[:300],
-            judged_by=self.scorer.model.name,
-            unscored=Unscored.of(error),
-        )
 
 
 def said(claim: Claim) -> str:

@@ -41,7 +41,7 @@ from masis.integrations.mcp.spending import Spending
 from masis.schema import limits
 from masis.schema.base import Share
 from masis.schema.case import Case, Evidence, case_of
-from masis.schema.drafts import CamelRecord, CritiqueResult, SourceDocument
+from masis.schema.drafts import CamelRecord, CritiqueIssue, CritiqueResult, SourceDocument
 from masis.schema.explain import explain_all
 from masis.schema.review import CaseState
 from masis.schema.run import Event, ReviewTier, Run
@@ -599,19 +599,13 @@ def _document(source: Source) -> SourceDocument:
 def _with_given_ids(found: CritiqueResult, given: dict[str, str]) -> CritiqueResult:
     """Return the result with each source under the id that the caller used."""
 
-    def renamed(issues: tuple[Any, ...]) -> tuple[Any, ...]:
-        return tuple(
-            each.model_copy(update={"related_source": given.get(each.related_source, each.related_source)})
-            for each in issues
-        )
+    def renamed(issue: CritiqueIssue) -> CritiqueIssue:
+        return issue.model_copy(update={"related_source": given.get(issue.related_source or "", issue.related_source)})
 
+    issues, left = (tuple(map(renamed, each)) for each in (found.issues, found.remaining_issues))
     used = tuple(given.get(each, each) for each in found.metadata.sources_used)
-    changed = {
-        "issues": renamed(found.issues),
-        "remaining_issues": renamed(found.remaining_issues),
-        "metadata": found.metadata.model_copy(update={"sources_used": used}),
-    }
-    return found.model_copy(update=changed)
+    metadata = found.metadata.model_copy(update={"sources_used": used})
+    return found.model_copy(update={"issues": issues, "remaining_issues": left, "metadata": metadata})
 
 
 # Cursors: where the next page of a list begins.
