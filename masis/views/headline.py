@@ -23,11 +23,15 @@ from masis.views.words import SEVERITY, Tone
 
 LONGEST_HEADLINE = 150
 """Characters of a headline: what a row of the queue shows in two lines at 1440 pixels."""
+LONGEST_IN_HEAD = 260
+"""Characters of the line in the head of a case: two lines of the page."""
 
 MISSING = "Missing information: "
 """How the description of a missing point begins; what follows is the point."""
 
 LONGEST_VALUE, LONGEST_ID = 40, 30
+LEAST_QUOTED = 40
+"""Characters that a quotation of the answer keeps where what the evidence says takes the room."""
 LONGEST_LEAD = 15
 """Characters of what may stand before a line of the critic and between its parts."""
 LED_IN = 25
@@ -83,11 +87,15 @@ _NO_ISSUE = frozenset({"failed", "reason", "uncertified"})
 
 
 class Quotation(NamedTuple):
-    """Words from outside that a line quotes, within ``marks``; ``about`` are those of them that the line is about."""
+    """Words from outside that a line quotes, within ``marks``; ``about`` are those of them that the line is about.
+
+    ``point``: what says what is wrong is cut last, as the answer's words stand on the page.
+    """
 
     words: str
     about: str = ""
     marks: tuple[str, str] = ("“", "”")
+    point: bool = False
 
 
 class _Line(NamedTuple):
@@ -95,21 +103,30 @@ class _Line(NamedTuple):
 
     parts: tuple[str | Quotation, ...]
 
-    def led_by(self, lead: str) -> str:
-        """Return the line behind words that lead it in, the room shared out among the quotations."""
-        quoted = sorted(len(_plain(each.words)) for each in self.parts if isinstance(each, Quotation))
+    def led_by(self, lead: str, longest: int = LONGEST_HEADLINE) -> str:
+        """Return the line behind words that lead it in; the answer's quotations are cut before what makes the point."""
+        quoted = [each for each in self.parts if isinstance(each, Quotation)]
         if not quoted:
-            return _cut(_clean("".join([lead, *map(str, self.parts)]), LONGEST_TEXT), LONGEST_HEADLINE)
-        ours = sum(len(each) if isinstance(each, str) else 2 for each in self.parts)
-        room = max(LONGEST_HEADLINE - len(lead) - ours, 20 * len(quoted))
-        longest = room // len(quoted)
-        for left, length in zip(
-            range(len(quoted), 0, -1), quoted, strict=True
-        ):  # what a short one leaves is the others'
-            longest = max(longest, room // left)
-            room -= min(length, longest)
-        line = "".join([lead, *(each if isinstance(each, str) else _quoted(each, longest) for each in self.parts)])
+            return _cut(_clean("".join([lead, *map(str, self.parts)]), LONGEST_TEXT), longest)
+        ours = sum(len(each) if isinstance(each, str) else sum(map(len, each.marks)) for each in self.parts)
+        lengths = {each: len(_plain(each.words)) for each in quoted}
+        room = max(longest - len(lead) - ours, 20 * len(quoted))
+        kept = sum(min(lengths[each], LEAST_QUOTED) for each in quoted if not each.point)
+        shares = _shared(max(room - kept, room // 2), [lengths[each] for each in quoted if each.point])
+        room -= sum(shares)
+        shares += _shared(room, [lengths[each] for each in quoted if not each.point])
+        limits = dict(zip(sorted(quoted, key=lambda each: not each.point), shares, strict=True))
+        line = "".join([lead, *(each if isinstance(each, str) else _quoted(each, limits[each]) for each in self.parts)])
         return line.replace("….", "…")
+
+
+def _shared(room: int, lengths: Sequence[int]) -> list[int]:
+    """Share room out among texts of these lengths: what a short one leaves is the others'."""
+    shares = dict.fromkeys(range(len(lengths)), 0)
+    for left, place in zip(range(len(lengths), 0, -1), sorted(shares, key=lengths.__getitem__), strict=True):
+        shares[place] = min(lengths[place], -(-room // left))  # rounded up: one may just fit
+        room -= shares[place]
+    return list(shares.values())
 
 
 class Headline(NamedTuple):
@@ -151,7 +168,7 @@ def standing(run: Run) -> Standing:
     return "not_confirmed" if codes else "nothing_found"
 
 
-def headline(run: Run) -> Headline:
+def headline(run: Run, longest: int = LONGEST_HEADLINE) -> Headline:
     """Return what is worst about the original answer of a run, in words with the words it is about."""
     original = run.original
     if original is None:
@@ -169,9 +186,9 @@ def headline(run: Run) -> Headline:
         return Headline(f"Nothing found by the {whose} checks", "nothing", counts)
     line, lead = found[worst][0], _lead(worst, count)
     if worst not in _LESSER or standing(run) != "nothing_found":
-        return Headline(line.led_by(lead), worst, counts)
+        return Headline(line.led_by(lead, longest), worst, counts)
     lesser = f"Lesser, {lead[:1].lower()}{lead[1:]}" if lead else "Lesser: "
-    return Headline(line.led_by(lesser), worst, counts, minor=True)
+    return Headline(line.led_by(lesser, longest), worst, counts, minor=True)
 
 
 def raised(iteration: Iteration) -> tuple[Issue, ...]:
@@ -392,7 +409,7 @@ def _issue_line(issue: Issue, claim: str = "") -> _Line:
 
 
 def _bare(words: str) -> Quotation:
-    return Quotation(words, marks=("", ""))
+    return Quotation(words, marks=("", ""), point=True)
 
 
 def _fabricated(audit: CitationAudit, references: Sequence[str]) -> _Line:
@@ -456,8 +473,8 @@ def _contradicted(check: ClaimCheck) -> _Line:
     whole, about = claim if mine in claim else mine, _differing(claim, mine, theirs)
     ours = Quotation(whole, mine if mine != whole else _differing(theirs, theirs, whole))
     if first.kind == "source":
-        return _Line((f"The source of {who}, ", Quotation(theirs, about), ", contradicts ", ours))
-    return _Line((f"{who} contradicts ", ours, ": ", Quotation(theirs, about)))
+        return _Line((f"The source of {who}, ", Quotation(theirs, about, point=not about), ", contradicts ", ours))
+    return _Line((f"{who} contradicts ", ours, ": ", Quotation(theirs, about, point=not about)))
 
 
 def _unsupported(check: ClaimCheck) -> _Line:

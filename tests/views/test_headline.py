@@ -10,7 +10,7 @@ from masis import run_audit
 from masis.audit.instructions import find_instructions
 from masis.schema.audit import Claim, ClaimCheck, Contradiction, Issue, QuoteCheck, ReferenceCheck
 from masis.schema.run import ReviewCode, ReviewReason, Run
-from masis.views.headline import KINDS, LONGEST_HEADLINE, headline, standing
+from masis.views.headline import KINDS, LONGEST_HEADLINE, LONGEST_IN_HEAD, headline, standing
 from tests.cases import case_of
 
 CLEAN = "The bridge is 120 metres long [c1]."
@@ -319,6 +319,17 @@ def test_an_objection_of_the_critic_says_what_the_answer_has_and_what_the_eviden
     objection = critic("contradiction", "high", description)
     objection = objection.model_copy(update={"quote": quote, "reason": reason, "evidence_ids": ("c2",)})
     assert headline(with_original(clean, issues=(objection,))).text == text
+
+
+def test_the_words_of_the_answer_are_cut_before_what_the_evidence_says(clean: Run) -> None:
+    quote = "Your start-up's app may run on a free-tier key, since the terms permit any use below the quota"
+    reason = "c2 says that free-tier keys may not be used in any commercial product or service"
+    objection = critic("contradiction", "high", "The terms are misread.").model_copy(
+        update={"quote": quote, "reason": f"{reason}.", "evidence_ids": ("c2",)}
+    )
+    run = with_original(clean, issues=(objection,))
+    assert headline(run).text == f"The answer says “Your start-up's app may run on a free-tier key…”. {reason}"
+    assert headline(run, LONGEST_IN_HEAD).text == f"The answer says “{quote}”. {reason}"
 
 
 def test_a_revision_is_not_what_the_line_is_about(clean: Run) -> None:

@@ -42,7 +42,7 @@ from masis.views.answer import (
     unaudited_answer_view,
 )
 from masis.views.charts import course, course_chart
-from masis.views.headline import headline
+from masis.views.headline import LONGEST_IN_HEAD, headline
 from masis.views.issue_history import IssueHistory, issue_history
 from masis.views.markdown import escaped
 from masis.views.numbers import day, moment
@@ -410,7 +410,7 @@ def _iteration_name(run: Run, index: int) -> str:
 def _head(page: _Page) -> None:
     """Draw the question and what is worst about the original answer; the reasons are a press away."""
     case, view, run = page.view.case, page.view, page.run
-    worst = headline(run) if run and not view.machine_hidden else None
+    worst = headline(run, LONGEST_IN_HEAD) if run and not view.machine_hidden else None
     word, more = stands(view.summary.standing, view.state, view.summary.severity)
     facts = [str(case.metadata["field"])] if case.metadata.get("field") else []
     data: CaseHead = {
