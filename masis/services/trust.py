@@ -131,7 +131,7 @@ class Own(NamedTuple):
     of a decision and of an adjudication (None: not recorded), shares; ``differ`` are the cases of several reviewers
     settled by another verdict; ``whole`` counts those settled by the same verdict on the same answer or correction, as
     far as is known. ``adjudications`` are those that stand, ``escalations`` those of them that settle
-    nothing; they are no decisions.
+    nothing; they are no decisions. ``labelled`` are the decisions with labels on parts of the answer.
     """
 
     reviewer: str
@@ -146,6 +146,7 @@ class Own(NamedTuple):
     whole: int = 0
     verdicts: Mapping[str, int] = {}
     adjudication_seconds: float | None = None
+    labelled: int = 0
 
     @property
     def took(self) -> str:
@@ -708,6 +709,7 @@ def _work(name: str, mine: pd.DataFrame, frame: pd.DataFrame, answers: Mapping[i
         whole,
         Counter(mine["verdict"]),
         _median_seconds(adjudicated),
+        int(mine["marks"].astype(bool).sum()),
     )
 
 

@@ -83,7 +83,7 @@ _AXIS = {
 def spread_chart(unit_name: str, counted: str) -> alt.TopLevelMixin:
     """Describe a distribution: a bar for each bin, which can be clicked on, and lines at the median and at 95%."""
     picked = alt.selection_point(name="picked", fields=["low", "high"], on="click", empty=False)
-    axis = alt.Axis(labelExpr=_AXIS[unit_name], tickCount=5, labelOverlap=True, grid=False)
+    axis = alt.Axis(labelExpr=_AXIS[unit_name], tickCount=5, labelOverlap=True, labelFlush=20, grid=False)
     drawn = alt.Chart(ROWS, height=150)
     bins = (
         drawn.mark_bar(cursor="pointer", binSpacing=1)

@@ -127,6 +127,9 @@ def rate_course(periods: Iterable[Rates], rate: Rate, period: Period) -> list[di
     ]
 
 
+TIMES: frozenset[Measure] = frozenset({"critic_ms", "reviser_ms", "iteration_ms", "loop_ms"})
+
+
 class SpreadView(NamedTuple):
     """One distribution: its title, the bars and the marked values of its chart, its key numbers, its limit in words."""
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
+import streamlit as st
+from streamlit.testing.v1 import AppTest
 
 from masis.schema.run import RunWarning
 from masis.services import Workbench
@@ -15,7 +18,7 @@ from masis.ui.components.linked_table import Row
 from masis.ui.metrics.page import model_rows, period_rows, picked_words, run_columns, run_rows
 from masis.ui.shell.address import link
 from masis.views.metrics import RATES, SPREADS, rate_course, share_of, spread_view
-from tests.reviewing import ADA, decide
+from tests.reviewing import ADA, decide, undone
 from tests.store.factories import a_case, a_run
 from tests.ui.conftest import AUDITED, open_page, texts
 
@@ -28,15 +31,19 @@ def cells(row: Row) -> list[Any]:
     return list(row["cells"])
 
 
+def drawn_on(app: AppTest) -> str:
+    return "\n".join(str(element.proto) for element in app.main if hasattr(element, "proto"))
+
+
 def test_each_figure_stands_in_words_with_its_base_how_to_read_it_and_its_cases(audited_workbench: Workbench) -> None:
     total = audited_workbench.metrics.report(MeasureFilter(), "week").total
     found = share_of(total, "hallucination")
     assert found.words == f"{found.percent} ({found.held} of {len(AUDITED)})"
     app = open_page("metrics")
     said = texts(app)
-    drawn = "\n".join(str(element.proto) for element in app.main if hasattr(element, "proto"))
+    drawn = drawn_on(app)
     assert f"{len(AUDITED)} audits: what they found" in said
-    for part in (found.words, RATES["revision"].meaning, "metrics?show=hallucination", "queue?flag=contradicted"):
+    for part in (found.words, RATES["hallucination"].title, "metrics?show=hallucination", "queue?flag=contradicted"):
         assert part in drawn
     assert "no model was called" in said
     assert "Nobody has decided a case yet" in said
@@ -46,7 +53,7 @@ def test_each_figure_stands_in_words_with_its_base_how_to_read_it_and_its_cases(
     decide(audited_workbench, AUDITED[0], "reject")
     decide(audited_workbench, AUDITED[1], "approve")
     decide(audited_workbench, AUDITED[4], "approve")
-    drawn = "\n".join(str(element.proto) for element in open_page("metrics").main if hasattr(element, "proto"))
+    drawn = drawn_on(open_page("metrics"))
     precision = audited_workbench.trust.compare(ADA, TrustFilter()).answers.precision
     for part in (figure(precision), how_sure(precision), "trust?list=must_look", "queue?state=rejected"):
         assert part in drawn
@@ -54,6 +61,51 @@ def test_each_figure_stands_in_words_with_its_base_how_to_read_it_and_its_cases(
     assert f"1 of {recall.n} among the cases people chose to decide" in drawn
     assert figure(recall) not in drawn, "no passed answer was drawn at random: nobody knows what is missed"
     assert "Overrides" not in drawn  # the cases overridden are counted once
+
+
+def test_rates_of_the_same_audits_are_one_figure(audited_workbench: Workbench) -> None:
+    same, alone = re.compile(r"The same audits count as \S+A serious issue"), RATES["revision"].meaning
+    drawn = drawn_on(open_page("metrics"))
+    assert same.search(drawn)
+    assert alone not in drawn
+    with audited_workbench.store.database.transaction() as connection:  # as many, but of others
+        connection.execute(
+            """UPDATE run_measures SET revision = 1 - revision WHERE seq IN (
+                   SELECT min(seq) FROM run_measures GROUP BY revision)"""
+        )
+    st.cache_data.clear()
+    drawn = drawn_on(open_page("metrics"))
+    assert not same.search(drawn)
+    assert alone in drawn
+
+
+def test_ones_own_work_is_a_block_and_what_never_happened_is_no_row(audited_workbench: Workbench) -> None:
+    decide(audited_workbench, AUDITED[0], "reject", reviewer="Bob")
+    assert "You decided" not in drawn_on(open_page("metrics", {"reviewer-name": "Ada"}))
+    for case, verdict in zip(AUDITED[1:4], ("reject", "approve", "reject"), strict=True):
+        decide(audited_workbench, case, verdict)
+    undone(audited_workbench, AUDITED[3], "Ada")
+    drawn = drawn_on(open_page("metrics", {"reviewer-name": "Ada"}))
+    for part in ("You decided", "1 approved", "1 rejected.", "Your time a decision", "reviewer=Ada&kind=undo"):
+        assert part in drawn
+    for part in ("Adjudications", "With labels"):
+        assert part not in drawn
+
+
+def test_recorded_replies_have_no_time_and_without_a_revision_nothing_improved(audited_workbench: Workbench) -> None:
+    app = open_page("metrics", {"metrics-run": True})
+    assert SPREADS["critic_ms"].title in texts(app)
+    assert "No answer was revised." not in drawn_on(app)
+    with audited_workbench.store.database.transaction() as connection:
+        connection.execute("UPDATE run_measures SET critic = 'replay:demo', iterations = 1")
+    st.cache_data.clear()
+    app = open_page("metrics", {"metrics-run": True})
+    for measure in ("critic_ms", "reviser_ms", "iteration_ms", "loop_ms", "improvement_percentage"):
+        assert SPREADS[measure].title not in texts(app)  # type: ignore[index]
+    drawn = drawn_on(app)
+    for part in ("no model took time for them", "No answer was revised.", SPREADS["iterations"].title):
+        assert part in drawn
+    assert SPREADS["iterations"].title not in texts(app), "all are alike: there is nothing to draw"
 
 
 def test_decisions_made_with_the_verdict_in_view_do_not_show_that_the_audit_is_right(
@@ -65,7 +117,7 @@ def test_decisions_made_with_the_verdict_in_view_do_not_show_that_the_audit_is_r
     said = texts(app)
     assert "Nobody knows yet" in said
     assert f":material/warning: 2 answers decided with its verdict in view. {IN_VIEW}" in said
-    drawn = "\n".join(str(element.proto) for element in app.main if hasattr(element, "proto"))
+    drawn = drawn_on(app)
     assert "unknown: only what it accuses was checked" in drawn
     assert "trust?seen=too&list=must_look" in drawn
 
@@ -81,13 +133,13 @@ def test_a_step_that_failed_is_no_issue_of_the_answers_and_says_why(audited_work
     assert said in [link.label for link in app.get("page_link")]
     assert "Why, in the newest: the revision" in [each.label for each in app.expander]
     assert "The server did not answer." in texts(app)
-    assert "queue?flag=error" not in "\n".join(str(each.proto) for each in app.main if hasattr(each, "proto"))
+    assert "queue?flag=error" not in drawn_on(app)
 
 
 def test_how_the_audits_ran_is_folded_and_has_every_metric_of_the_specs(audited_workbench: Workbench) -> None:
     app = open_page("metrics", {"metrics-run": True})
     said = texts(app)
-    drawn = "\n".join(str(element.proto) for element in app.main if hasattr(element, "proto"))
+    drawn = drawn_on(app)
     measured = {
         each.measure for each in audited_workbench.metrics.report(MeasureFilter(), "week").distributions if each.count
     }

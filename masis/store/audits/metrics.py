@@ -218,6 +218,13 @@ class Measures(Part):
         columns_read = zip(asked, read.T, strict=True)
         return {measure: np.sort(column[~np.isnan(column)]) for measure, column in columns_read}
 
+    def same_runs(self, measure_filter: MeasureFilter, one: Rate, other: Rate) -> bool:
+        """Return whether two rates hold of the same runs."""
+        where, values = _where(measure_filter)
+        differ = f"coalesce({_OF_RATE[one]}, 0) <> coalesce({_OF_RATE[other]}, 0)"
+        sql = f"SELECT NOT EXISTS (SELECT 1 FROM run_measures WHERE {where} AND {differ})"  # noqa: S608
+        return bool(self._database.value(sql, values))
+
     def runs(self, measure_filter: MeasureFilter, pick: Pick, *, page: int = 1, size: int = 20) -> Page[MeasuredRun]:
         """The runs behind a figure, newest first; one whose case is gone has no case and no question."""
         conditions, value = _picked(pick)

@@ -11,12 +11,14 @@ from urllib.parse import parse_qsl, urlencode
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from masis.schema.calls import REPLAY
 from masis.schema.wording import counted, shortened
 from masis.services import Workbench
 from masis.services.records import (
     STATE_OF_VERDICT,
     Bin,
     CaseFilter,
+    DecisionFilter,
     Facets,
     Measure,
     MeasuredRun,
@@ -24,6 +26,7 @@ from masis.services.records import (
     MetricsReport,
     Period,
     Pick,
+    Rate,
     Rates,
 )
 from masis.services.trust import TrustFilter
@@ -38,9 +41,21 @@ from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import command_markdown, served_database, served_workbench
 from masis.views.charts import rate_chart, spread_chart
 from masis.views.comparison import models_words
-from masis.views.metrics import RATES, SPREADS, between, period_name, period_of, rate_course, share_of, spread_view
+from masis.views.metrics import (
+    RATES,
+    SPREADS,
+    TIMES,
+    Share,
+    SpreadView,
+    between,
+    period_name,
+    period_of,
+    rate_course,
+    share_of,
+    spread_view,
+)
 from masis.views.numbers import dollars, duration, in_unit, moment, number, percent
-from masis.views.words import FLAG, ISSUES, MACHINE_HIDDEN, STANDING, STATE, STOPPED, Word, label, model_words
+from masis.views.words import DECIDED, FLAG, ISSUES, MACHINE_HIDDEN, STANDING, STATE, STOPPED, Word, label, model_words
 
 PERIODS: tuple[Period, ...] = get_args(Period)
 FILTERS = ("by", "since", "until", "role", "model", "dataset")
@@ -49,6 +64,7 @@ RUNS_A_PAGE = 20
 SPREAD_OVER = 5_000
 """Audits of which the distributions are drawn: sorting the figures of all of them would take ever longer."""
 SPENT: tuple[Measure, ...] = ("tokens", "cost_usd")
+IMPROVED: tuple[Measure, ...] = ("improvement_delta", "improvement_percentage", "reviser_ms")
 READ_AT_ONCE = 10_000
 """Entries of the decision log up to which the page reads what people did without being asked to."""
 SPANS = {"7": "7 days", "30": "30 days", "90": "90 days", "": "All"}
@@ -73,7 +89,12 @@ RATE_COLUMNS: list[Column] = [
 ]
 
 
-def _rates_row(rates: Rates, name: str, way: Way, **group: str) -> Row:
+def _timeless(report: MetricsReport) -> bool:
+    """Return whether all replies were recorded ones: then times say nothing of a model."""
+    return all((each.name or "").startswith(REPLAY) for each in report.models)
+
+
+def _rates_row(rates: Rates, name: str, way: Way, *, timed: bool = True, **group: str) -> Row:
     """Return the rates of some runs as a row; every count in it leads to its runs."""
 
     def link(text: str, **parameters: str) -> Cell:
@@ -86,7 +107,7 @@ def _rates_row(rates: Rates, name: str, way: Way, **group: str) -> Row:
     return row(
         link(name, show="all"),
         *cells,
-        duration(rates.critique_latency_ms),
+        duration(rates.critique_latency_ms) if timed else None,
         number(rates.quality),
         dollars(rates.cost_usd),
     )
@@ -95,14 +116,21 @@ def _rates_row(rates: Rates, name: str, way: Way, **group: str) -> Row:
 def model_rows(report: MetricsReport, way: Way) -> list[Row]:
     """Return the rates by model of the role that the filter names."""
     return [
-        _rates_row(each, model_words(each.name or "not reported"), way, of=each.name or "") for each in report.models
+        _rates_row(each, model_words(name or "not reported"), way, timed=not name.startswith(REPLAY), of=name)
+        for each in report.models
+        for name in [each.name or ""]
     ]
 
 
 def period_rows(report: MetricsReport, way: Way) -> list[Row]:
     """Return the rates of the newest periods, the newest first."""
     newest = reversed(report.periods[-PERIODS_LISTED:])
-    return [_rates_row(each, period_name(report.period, each.name or ""), way, at=each.name or "") for each in newest]
+    timed = not _timeless(report)
+    return [
+        _rates_row(each, period_name(report.period, name), way, timed=timed, at=name)
+        for each in newest
+        for name in [each.name or ""]
+    ]
 
 
 def run_columns(measure: Measure | None) -> list[Column]:
@@ -342,11 +370,29 @@ def _figures(figures: Sequence[Figure], *, key: str, description: str) -> None:
 
 
 def _rate_figures(total: Rates, *, machine: bool) -> list[Figure]:
-    """Return the rates of the answers, or of how the audits ran; each that is not 0 lists its audits."""
-    shares = [(rate, words, share_of(total, rate)) for rate, words in RATES.items() if words.machine is machine]
+    """Return the rates of the answers, or of how the audits ran; each that is not 0 lists its audits.
+
+    Rates of the same audits are one figure.
+    """
+    measures, chosen = served_workbench().metrics, metrics_filter()
+    figures: list[tuple[Rate, Share, list[str]]] = []
+    for rate in (rate for rate, words in RATES.items() if words.machine is machine):
+        share = share_of(total, rate)
+        for first, known, same in figures:
+            if share.held and share == known and measures.same_runs(chosen, first, rate):
+                same.append(f"“{RATES[rate].title}”")
+                break
+        else:
+            figures.append((rate, share, []))
     return [
-        Figure(words.title, share.words, words.meaning, "metrics" if share.held else "", {"show": rate})
-        for rate, words, share in shares
+        Figure(
+            RATES[rate].title,
+            share.words,
+            f"{RATES[rate].meaning} The same audits count as {' and '.join(same)}." if same else RATES[rate].meaning,
+            "metrics" if share.held else "",
+            {"show": rate},
+        )
+        for rate, share, same in figures
     ]
 
 
@@ -406,14 +452,11 @@ def _people(workbench: Workbench, facets: Facets) -> None:
         st.caption("Nobody has decided a case yet. How many are decided a day, and in what time, will be shown here.")
         return
     days = counted(round(work.decisions / (work.a_day or 1)), "day")
-    (own,) = workbench.trust.reviewers(me)
-    corrected = round((own.overrides.value or 0) * own.overrides.n)
-    mine = f"You: {own.decisions:,}, {corrected:,} of them overrides, {own.took} each." if own.decisions else ""
-    counts = workbench.trust.counts_in_words(me)
-    said = " ".join(filter(None, (counts, mine)))
     settled = {state: facets.states.get(state, 0) for state in STATE_OF_VERDICT.values()}
     figures = [
-        Figure("Decisions", f"{work.decisions:,}", said, "decisions", {"kind": "decision"}),
+        Figure(
+            "Decisions", f"{work.decisions:,}", workbench.trust.counts_in_words(me), "decisions", {"kind": "decision"}
+        ),
         Figure("Decisions a day", number(work.a_day), f"Mean of {days} on which somebody decided."),
         Figure("Time a decision", work.took, _PACE),
         Figure(
@@ -422,7 +465,7 @@ def _people(workbench: Workbench, facets: Facets) -> None:
             f"{work.adjudications - work.escalations:,} settled a case on which reviewers differed, "
             f"{work.escalations:,} escalated it; median time {work.adjudication_took}. They are no decisions; the log "
             "lists those undone since, too.",
-            "decisions" if work.adjudications else "",
+            "decisions",
             {"kind": "adjudication"},
         ),
         *(
@@ -437,7 +480,12 @@ def _people(workbench: Workbench, facets: Facets) -> None:
             if count
         ),
     ]
-    _figures(figures, key="metrics-people", description="Of the decisions")
+    _figures(
+        [each for each in figures if each.title != "Adjudications" or work.adjudications],
+        key="metrics-people",
+        description="Of the decisions",
+    )
+    _own_work(workbench)
     st.header("How often the audit was right", anchor=False)
     st.caption("Choose a figure to see its cases on Trust.")
     report = workbench.trust.compare(me, TrustFilter())
@@ -488,6 +536,31 @@ def _people(workbench: Workbench, facets: Facets) -> None:
     )
 
 
+def _own_work(workbench: Workbench) -> None:
+    """Draw what whoever looks decided, in what time, and how much of it was undone; nothing before the first."""
+    (own,) = workbench.trust.reviewers(actor())
+    if not own.decisions:
+        return
+    mine = {"reviewer": address.in_words([own.reviewer])}
+    undone = workbench.reviews.entries(DecisionFilter(kinds=("undo",), reviewers=(own.reviewer,), size=1)).total
+    verdicts = [
+        f"{own.verdicts[each]:,} {word.text.lower()}" for each, word in DECIDED.items() if own.verdicts.get(each)
+    ]
+    figures = [
+        Figure(
+            "You decided", f"{own.decisions:,}", f"{' · '.join(verdicts)}.", "decisions", mine | {"kind": "decision"}
+        ),
+        Figure("Your time a decision", own.took, _PACE),
+    ]
+    if own.labelled:
+        reads = "Of your decisions, those with labels on single claims, references or words."
+        figures.append(Figure("With labels", f"{own.labelled:,} of {own.decisions:,}", reads))
+    if undone:
+        reads = "Decisions that you undid; they count no longer."
+        figures.append(Figure("Undone", f"{undone:,}", reads, "decisions", mine | {"kind": "undo"}))
+    _figures(figures, key="metrics-own", description="Of your own decisions")
+
+
 _PACE = "Median from opening the case to the decision: half took less. Only what was decided on the pages has one."
 
 
@@ -518,13 +591,12 @@ def _over_time(found: MetricsReport, *, machine: bool = False) -> None:
         st.header("Over time", anchor=False)
     st.caption("Click a point to list the audits of its period.")
     rates = {rate: words for rate, words in RATES.items() if words.machine is machine}
-    for box, (rate, words) in zip(_boxes(len(rates)), rates.items(), strict=True):
+    courses = {rate: rate_course(found.periods, rate, found.period) for rate in rates}
+    drawn = {rate: rows for rate, rows in courses.items() if len(rows) > 1}
+    for box, (rate, rows) in zip(_boxes(len(drawn)), drawn.items(), strict=True):
         with box:
+            words = rates[rate]
             st.markdown(f"**{words.title}**")
-            rows = rate_course(found.periods, rate, found.period)
-            if len(rows) < 2:
-                st.caption("Known for fewer than two periods: nothing to draw.")
-                continue
             key = f"metrics-rate-{rate}"
             draw_chart(
                 rate_chart,
@@ -538,41 +610,51 @@ def _over_time(found: MetricsReport, *, machine: bool = False) -> None:
 def _machine(found: MetricsReport) -> None:
     """Draw how the audits ran: endings, times and scores, how they are spread, and the rates by model and period."""
     total = found.total
-    recorded = any((each.name or "").startswith("replay:") for each in found.models)
+    recorded = any((each.name or "").startswith(REPLAY) for each in found.models)
     replayed = " With recorded replies among them, which no model takes time for." if recorded else ""
+    time = (duration(total.critique_latency_ms), f"Mean over these audits.{replayed}")
+    if timeless := _timeless(found):
+        time = ("not measured", "All replies are recorded: no model took time for them.")
+    revised = any(each.measure == "iterations" and (each.most or 0) > 1 for each in found.distributions)
+    # without a model nothing was sent: neither zeros nor local work held against a limit of calls say anything
+    spent = {*(() if total.calls else SPENT), *(TIMES if timeless else ()), *(() if revised else IMPROVED)}
+    spreads = [(each, spread_view(each)) for each in found.distributions if each.count and each.measure not in spent]
     figures = [
         *_rate_figures(total, machine=True),
-        Figure("Time an audit", duration(total.critique_latency_ms), f"Mean over these audits.{replayed}"),
+        Figure("Time an audit", *time),
         Figure("Claims an answer", number(total.claims_per_draft), "Mean number of claims found in an answer."),
         Figure("Confidence in claims", number(total.critique_confidence_avg), "Mean confidence of verdicts on claims."),
+        *(() if revised else (Figure("Improvement", "not measured", "No answer was revised."),)),
+        # of values that are all alike there is nothing to draw
+        *(
+            Figure(shown.title, in_unit(SPREADS[shown.measure].unit)(each.p50), f"{shown.numbers.capitalize()}.")
+            for each, shown in spreads
+            if not shown.bars
+        ),
     ]
     _figures(figures, key="metrics-machine", description="Of the audits")
     _over_time(found, machine=True)
-    _distributions(found)
+    _distributions(found, [shown for _, shown in spreads if shown.bars])
     _tables(found)
 
 
-def _distributions(found: MetricsReport) -> None:
+def _distributions(found: MetricsReport, spreads: Sequence[SpreadView]) -> None:
     of = f" Of the newest {found.spread_over:,} audits that match." if found.spread_over else ""
     st.caption(f"Click a bar to list its audits.{of}")
-    # without a model nothing was sent: neither zeros nor local work held against a limit of calls say anything
-    measured = [each for each in found.distributions if each.count and (found.total.calls or each.measure not in SPENT)]
-    for box, each in zip(_boxes(len(measured)), measured, strict=True):
-        shown = spread_view(each)
+    for box, shown in zip(_boxes(len(spreads)), spreads, strict=True):
         with box:
             st.markdown(f"**{shown.title}**")
-            if shown.bars:
-                key = f"metrics-spread-{each.measure}"
-                draw_chart(
-                    spread_chart,
-                    SPREADS[each.measure].unit,
-                    SPREADS[each.measure].counted,
-                    rows=shown.bars,
-                    marks=shown.marks,
-                    description=f"{shown.title}: {shown.numbers}",
-                    key=key,
-                    on_select=partial(_pick, key, each.measure),
-                )
+            key = f"metrics-spread-{shown.measure}"
+            draw_chart(
+                spread_chart,
+                SPREADS[shown.measure].unit,
+                SPREADS[shown.measure].counted,
+                rows=shown.bars,
+                marks=shown.marks,
+                description=f"{shown.title}: {shown.numbers}",
+                key=key,
+                on_select=partial(_pick, key, shown.measure),
+            )
             st.caption(f"{shown.numbers}.".replace("$", r"\$"))
             if shown.limit and found.total.calls:
                 sign = ":green[:material/check:]" if shown.held else ":red[:material/close:]"
