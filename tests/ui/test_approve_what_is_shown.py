@@ -280,6 +280,24 @@ def test_a_decision_that_names_no_iteration_lets_the_original_answer_stand(workb
     workbench.reviews.undo(ADA, undone.id)
 
 
+def test_a_case_skipped_is_named_on_the_next_one(workbench: Workbench) -> None:
+    other = workbench.store.cases.get(CASE).model_copy(update={"id": "other"})
+    workbench.cases.add(ADA, [other])
+    workbench.audits.audit(ADA, other)
+    app = post({"case": CASE, "kind": "skip"}, kind="act")
+    assert app.query_params["case"] != CASE
+    assert said(app) == f"Skipped {CASE}; it comes again after the others."
+
+
+def test_after_the_last_hit_of_a_search_the_whole_queue_is_offered(workbench: Workbench) -> None:
+    app = post({"case": CASE, "kind": "next"}, kind="act", q="nowhere")
+    message = app.session_state["decision-form"].message
+    assert (message.narrowed, message.text.endswith("still wait.")) == (True, True)
+    app = post({"case": CASE, "kind": "whole_queue"}, kind="act", q="nowhere")
+    assert app.query_params["case"] != [CASE]
+    assert "q" not in app.query_params
+
+
 def test_a_revision_is_taken_as_the_correction_of_the_original_answer(workbench: Workbench) -> None:
     for iteration in ("", "2"):
         app = post({"case": CASE, "kind": "take_revision"}, kind="act", iteration=iteration)

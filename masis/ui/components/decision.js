@@ -700,6 +700,7 @@ class Panel {
       this.el.message.className = `message tone-${message.tone}`
       this.el.message.append(make("span", "", message.text))
       if (message.before) this.el.message.append(" ", button("quiet", message === before ? "Undo it there" : "Undo", "U", () => this.undo()))
+      if (message.narrowed) this.el.message.append(" ", button("quiet", "Go on with the whole queue", "", () => this.go("whole_queue")))
     }
     this.root.style.setProperty("--foot", `${this.el.foot.offsetHeight}px`)
   }

@@ -48,11 +48,15 @@ _COMPONENT = registered("decision", "key_sheet", "report_issue")
 
 @dataclass
 class _Message:
-    """Something to say above the form; ``where`` names the field that wants attention."""
+    """Something to say above the form; ``where`` names the field that wants attention.
+
+    ``narrowed``: cases outside of the search and its filters wait; a button leads to them.
+    """
 
     text: str
     tone: str
     where: str = ""
+    narrowed: bool = False
     id: str = field(default_factory=lambda: uuid.uuid4().hex)
 
 
@@ -365,7 +369,7 @@ def _go_on(context: _PanelContext, form: _Form, recording: _Recording, entry: Lo
     form.message = _Message(f"{words}. Undo (U) · Next (N)", "good")
     st.session_state[_PREVIOUS] = _Previous(entry.id, context.case_id, f"{words} of {context.case_id}")
     if recording.advance:
-        _next_waiting(context, form, skip=False, done=f"{words}. ")
+        _next_waiting(context, form, skip=False, done=words)
     form.recording = None
 
 
@@ -410,6 +414,10 @@ def _act(context: _PanelContext, form: _Form, posted: dict[str, Any]) -> None:
             _take_revision(context, form)
         case "next" | "skip" as how:
             _next_waiting(context, form, skip=how == "skip")
+        case "whole_queue":
+            address.clear(address.FILTERS)
+            whole = context.place._replace(wanted=context.workbench.cases.blinded(actor(), address.case_filter()))
+            _next_waiting(context._replace(place=whole), form, skip=False)
         case "forward":
             _open(form, _beside(context, forward=True), "This is the last case of the list.")
         case "search":
@@ -534,12 +542,19 @@ def _show_iteration(index: int) -> None:
 
 def _next_waiting(context: _PanelContext, form: _Form, *, skip: bool, done: str = "") -> None:
     team, wanted = context.workbench.team, context.place.wanted
-    if skip:
-        team.skip(actor(), [context.case_id])
     here = context.case_id
+    if skip:
+        team.skip(actor(), [here])
+        done = f"Skipped {here}"
     # who came back to undo goes on where that was
     found = form.came_from or team.next_open(actor(), wanted, here, without=[here])
-    _open(form, found, "" if found else f"{done}{why_nothing(team.why_empty(actor(), wanted))}")
+    if found is None:
+        empty = team.why_empty(actor(), wanted)
+        form.message = _Message(f"{done and f'{done}. '}{why_nothing(empty)}", "calm", narrowed=empty.elsewhere > 0)
+        return
+    if skip:
+        st.session_state[_CARRIED] = (found, _Message(f"{done}; it comes again after the others.", "calm"), "")
+    address.open_case(found)
 
 
 def _beside(context: _PanelContext, *, forward: bool) -> str | None:
@@ -600,17 +615,23 @@ def _data(context: _PanelContext, form: _Form) -> dict[str, Any]:
         "history": forms.with_audits(history, view.runs),
         "go": {
             "waiting": context.place.waiting > 0,
-            "says": f"{context.place.waiting:,} left {_left_in()}",
+            "says": _left(context),
         },
         "keys": keys.key_map(),
     }
 
 
-def _left_in() -> str:
-    """Name what the cases that are left are counted in: what a search or a filter shows, else the queue."""
+def _left(context: _PanelContext) -> str:
+    """Say how many cases are left in what a search or a filter shows, else in the queue."""
+    waiting, view = context.place.waiting, context.view
+    where = "in this list" if any(map(address.value, address.FILTERS)) else "to review"
     if address.value("q"):
-        return "in this search"
-    return "in this list" if any(map(address.value, address.FILTERS)) else "to review"
+        where = "in this search"
+    if view.summary.state == "needs_review" and waiting <= 1:
+        return f"This is the last one {where}"
+    if view.decision is None and not waiting:
+        return f"No other case {where if where != 'to review' else 'in the queue'} needs review"
+    return f"{waiting:,} left {where}"
 
 
 def _reporting(context: _PanelContext) -> forms.Data:

@@ -86,7 +86,7 @@ def why_nothing(empty: EmptyQueue) -> str:
     if not empty.waiting:
         where = (
             f"{counted(empty.elsewhere, 'case')} outside of this search and its filters still "
-            f"{'waits' if empty.elsewhere == 1 else 'wait'}: choose fewer filters."
+            f"{'waits' if empty.elsewhere == 1 else 'wait'}."
             if empty.elsewhere
             else "Import more cases, or look at the decided ones."
         )
