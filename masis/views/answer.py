@@ -327,21 +327,26 @@ def _issues(case: Case, iteration: Iteration, courses: dict[str, Course]) -> tup
             data["claim"] = -number
             cited = "".join(f" [{name}]" for name in data["evidence"])
             data["insert"] = f"{head['description'].rstrip('. ')}{cited}."
-            data["after"] = _citing(iteration, data["evidence"])
+            data["after"] = _citing(iteration, data["evidence"], head["description"])
         if course := courses.get(first.id):
             data["course"] = label(COURSE[course])
         issues.append(data)
     return issues, [[span for each in fault if (span := _span(each))] for fault in faults]
 
 
-def _citing(iteration: Iteration, evidence: Collection[str]) -> str:
-    """Return the last sentence of an answer that cites one of these chunks, with its markers; "" where none does."""
+def _citing(iteration: Iteration, evidence: Collection[str], point: str) -> str:
+    """Return the sentence of an answer that cites one of these chunks, with its markers; "" where none does.
+
+    Of several it is the one that shares most words with the point, the last of those that share as many.
+    """
     audit = iteration.citation_audit
     found = [each.sentence for each in audit.citations if each.evidence_id in evidence and each.sentence is not None]
     if not found:
         return ""
-    sentence = audit.sentences[max(found)]
-    ends = [each.marker_end for each in audit.citations if each.sentence == max(found)]
+    said = _words(point)
+    place = max(found, key=lambda each: (len(_words(audit.sentences[each].text) & said), each))
+    sentence = audit.sentences[place]
+    ends = [each.marker_end for each in audit.citations if each.sentence == place]
     return iteration.answer[sentence.start : max(sentence.end, *ends)].strip()
 
 
@@ -362,15 +367,15 @@ LEAST_SAID = 0.3
 """Share of the words of a missing point that a sentence must have, so that it is where the evidence says the point."""
 
 
+def _words(text: str) -> set[str]:
+    return {each.casefold()[:_LETTERS] for each in _WORD.findall(text)}
+
+
 def _said_in(text: str, point: str) -> Iterator[Span]:
     """Yield the sentences of a chunk that say a missing point, the one that says most of it first."""
-
-    def words(of: str) -> set[str]:
-        return {each.casefold()[:_LETTERS] for each in _WORD.findall(of)}
-
-    left = words(point)
+    left = _words(point)
     least = max(2, LEAST_SAID * len(left))
-    sentences = [(Span(each.start, each.end), words(text[each.start : each.end])) for each in split_sentences(text)]
+    sentences = [(Span(each.start, each.end), _words(text[each.start : each.end])) for each in split_sentences(text)]
     while sentences:
         span, said = max(sentences, key=lambda each: len(each[1] & left))
         if len(said & left) < least:

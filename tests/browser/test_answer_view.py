@@ -339,8 +339,14 @@ def test_what_is_missing_is_read_beside_its_passage_and_handed_to_the_correction
     expect(panel).to_contain_text("Ice")
     expect(panel).to_contain_text("Asked for.")
     expect(page.locator(".evidence .lit-near").first).to_have_text("It speaks of ice.")
-    panel.get_by_role("button", name="Insert into the correction").click(delay=40)
+    insert = panel.get_by_role("button", name="Insert into the correction")
+    insert.click(delay=40)
     assert page.evaluate("window.inserted") == {"text": "Ice [chunk_4].", "after": "It is."}
+    for correction, offered in (("It is. Ice [chunk_4].", False), ("It is.", True)):
+        page.evaluate(
+            "text => { window.masisCorrection = text; dispatchEvent(new Event('masis-corrected')) }", correction
+        )
+        expect(insert).to_be_visible(visible=offered)
 
 
 def test_the_card_of_an_uncited_sentence_quotes_it_and_the_reason_names_its_evidence(

@@ -177,6 +177,16 @@ def test_a_missing_point_is_said_once_with_the_sentence_of_the_evidence_that_has
     assert found == [("c1", "A full survey of the bridge is made by the ministry of works.")]
 
 
+def test_a_missing_point_is_inserted_behind_the_sentence_on_its_topic_that_cites_its_evidence(run: Run) -> None:
+    first, second = "The Lenne bridge carries lanes for traffic [c1].", "It is 120 metres long [c1]."
+    missing = {"rule": "missing_information", "source": "claims", "start": None, "end": None, "evidence_ids": ("c1",)}
+    for point, after in (("Two lanes carry the traffic.", first), ("Nobody paints it.", second)):
+        case = a_case(f"{first} {second}")
+        issue = run.iterations[0].issues[0].model_copy(update={**missing, "description": point})
+        (shown,) = answer_view(case, with_first(run_audit(case), issues=(issue,)), 0)["issues"]
+        assert shown["after"] == after
+
+
 def test_a_conflict_that_only_the_critic_names_has_a_card_with_its_sources(case: Case, run: Run) -> None:
     named = {"conflicting_evidence": ("c1 (1931) and c10 (1932) disagree.",)}
     found = with_first(run, issues=(), critique=run.iterations[0].critique.model_copy(update=named))

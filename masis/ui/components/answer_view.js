@@ -190,6 +190,8 @@ function drawView(root, { data, setTriggerValue }) {
     const add = plainButton("link insert", "Insert into the correction")
     add.append(make("kbd", "", "I"))
     add.onclick = () => window.dispatchEvent(new CustomEvent("masis-insert", { detail: { text: issue.insert, after: issue.after } }))
+    add.said = () => { add.hidden = saidIn(window.masisCorrection ?? "", issue.insert) }
+    add.said()
     row.append(add)
   }
   const sayPiece = piece => {
@@ -732,14 +734,18 @@ function drawView(root, { data, setTriggerValue }) {
     showEvidence(worst.claim === undefined ? piece?.[1].claims ?? [] : [worst.claim], worst.evidence, null, true)
     if (piece) left.scrollTop += piece[0].getBoundingClientRect().top - left.getBoundingClientRect().top - left.clientHeight / 3
   }
-  // Shows the issue to correct, the gravest where none was gone to; returns where its sentence ends, in characters.
+  // Shows the issue to correct, the gravest where none was gone to; returns, in characters, where the words of an issue
+  // that was gone to stand, and else where its sentence ends.
   const showFaulty = () => {
+    const chosen = root.issueAt !== null
     const number = root.issueAt ?? data.issues[0]?.number
-    if (number === undefined) return null
+    if (number === undefined) return {}
     selectIssue(number, "correction")
     const first = data.difference ? null : data.pieces.find(piece => piece.issues?.includes(number))
-    const last = first && data.pieces.findLast(piece => piece.sentence === first.sentence && beginnings.has(piece))
-    return last ? beginnings.get(last) + lettersIn(last.text.trimEnd()) : null
+    if (!first) return {}
+    const last = data.pieces.findLast(piece => piece.sentence === first.sentence && (!chosen || piece.issues?.includes(number)))
+    const end = beginnings.get(last) + lettersIn(last.text.trimEnd())
+    return { start: chosen ? beginnings.get(first) + lettersIn(first.text) - lettersIn(first.text.trimStart()) : end, end }
   }
   root.issueAt = null
   root.listens?.abort()
@@ -748,10 +754,11 @@ function drawView(root, { data, setTriggerValue }) {
 
   const listen = (target, name, act) => target.addEventListener(name, event => { if (root.isConnected) act(event) }, { signal: root.listens.signal })
   listen(window, "masis-turn", turn)
-  listen(window, "masis-correct", event => { event.detail.end = showFaulty() })
+  listen(window, "masis-correct", event => { Object.assign(event.detail, showFaulty()) })
   listen(window, "masis-words", event => { event.detail.words = data.difference ? null : selectedWords() })
   listen(window, "masis-target", event => { event.detail.target = root.targetAt })
   listen(window, "masis-insert-chosen", event => { event.detail.found = why.querySelector(".insert"); event.detail.found?.click() })
+  listen(window, "masis-corrected", () => why.querySelector(".insert")?.said())
   listen(window, "masis-labelled", () => { window.getSelection()?.removeAllRanges(); offer.hidden = true })
   listen(window, "masis-reported", drawReported)
   listen(document, "keydown", event => { if (event.key === "Escape" && close.isConnected && !event.defaultPrevented && !event.composedPath()[0].closest?.("input, textarea, select, dialog")) dismiss() })

@@ -107,3 +107,15 @@ const styled = (element, piece) => {
   element.replaceChildren(inner)
   return element
 }
+
+// Whether a sentence of the text says this already: all of its figures and nearly all of its words.
+const saidIn = (text, point) => {
+  const parts = of => of.replace(/\[[^\]]*\]/g, " ").toLowerCase().match(/\d+(?:[.,]\d+)*|\p{L}{4,}/gu) ?? []
+  const wanted = [...new Set(parts(point))]
+  if (!wanted.length) return text.includes(point)
+  return text.split(/(?<=[.!?\]])\s+/).some(sentence => {
+    const has = new Set(parts(sentence))
+    const missing = wanted.filter(each => !has.has(each))
+    return missing.length <= wanted.length * 0.2 && !missing.some(each => /\d/.test(each))
+  })
+}

@@ -21,6 +21,7 @@ const time = iso => {
   const clock = at.toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" })
   return at.toDateString() === new Date().toDateString() ? clock : `${at.toLocaleDateString("en-GB", { day: "numeric", month: "short" })}, ${clock}`
 }
+const inked = pieces => pieces.map(([kind, words]) => make({ out: "del", in: "ins" }[kind] ?? "span", "", words))
 class Panel {
   constructor(root) {
     this.root = root
@@ -225,12 +226,16 @@ class Panel {
     const { corrected } = this.el
     corrected.focus({ preventScroll: true })
     corrected.scrollIntoView({ block: "nearest" })
-    // the answer shows the issue chosen, else the gravest, with its evidence in view; the cursor is in its sentence
-    const asked = { end: null }
+    // the answer shows the issue chosen, else the gravest, with its evidence in view; the words of the one chosen are
+    // selected, as far as the correction still has them
+    const asked = { start: null, end: null }
     window.dispatchEvent(new CustomEvent("masis-correct", { detail: asked }))
-    if (asked.end === null || this.fields.corrected !== null) return
-    const before = Array.from(this.data.answer).slice(0, asked.end).join("").length
-    this.showInCorrection(before, before)
+    if (asked.end === null) return
+    const letters = Array.from(this.data.answer)
+    const words = letters.slice(asked.start, asked.end).join("")
+    const changed = this.fields.corrected !== null
+    const start = changed ? (words ? corrected.value.indexOf(words) : -1) : letters.slice(0, asked.start).join("").length
+    if (start >= 0) this.showInCorrection(start, start + words.length)
   }
 
   // Selects words of the correction and scrolls to them.
@@ -244,7 +249,7 @@ class Panel {
   insert({ text, after }) {
     if (this.refused()) return
     const before = this.fields.corrected ?? this.data.answer
-    if (before.includes(text)) { this.say("The correction has this already."); return }
+    if (saidIn(before, text)) { this.say("The correction has this already."); return }
     const found = after ? before.lastIndexOf(after) : -1
     const end = found < 0 ? before.trimEnd().length : found + after.length
     const corrected = `${before.slice(0, end)} ${text}${before.slice(end)}`
@@ -672,6 +677,8 @@ class Panel {
     this.drawVerdicts()
     this.drawReasons()
     this.drawEditor()
+    window.masisCorrection = fields.corrected ?? ""
+    window.dispatchEvent(new Event("masis-corrected"))
     el.again.hidden = fields.corrected === null
     this.drawCheck()
     this.drawLabels()
@@ -737,7 +744,7 @@ class Panel {
     if (current.correction?.length) {
       const text = named("div", "serif correction", "", { dir: "auto", tabindex: "0", "aria-label": "Corrected answer" })
       text.setAttribute("role", "group")
-      text.append(...current.correction.map(([kind, words]) => make({ out: "del", in: "ins" }[kind] ?? "span", "", words)))
+      text.append(...inked(current.correction))
       el.standing.append(make("p", "label", "Corrected answer"), text)
     }
     if (current.reported.length) el.standing.append(make("p", "label", "Reported issues"), this.reportList(current.reported))
@@ -813,7 +820,11 @@ class Panel {
     count(check.fabricated_count, "fabricated", "bad", "✕")
     count(check.uncited_count, "uncited", "warn", "~")
     if (this.dirty) el.check.append(make("span", "dim", "checking…"))
-    if (check.changed) el.offenders.append(named("p", "dim", `Changes: ${check.changed}`, { dir: "auto" }))
+    if (check.changed.length) {
+      const row = named("p", "dim changed", "Changes: ", { dir: "auto" })
+      row.append(...inked(check.changed))
+      el.offenders.append(row)
+    }
     if (check.beside) el.offenders.append(make("p", "dim", check.beside))
     if (check.fabricated.length) {
       const row = make("p", "offender", "Not in the evidence of this case: ")

@@ -41,6 +41,8 @@ LONGEST_ANSWER = 150_000
 ROWS_LABELLED = 120
 EXCERPT = 220
 OFFENDERS_NAMED = 5
+NEIGHBOURS = 3
+"""Words shown on either side of those that a correction changes."""
 
 CLAIM_CHOICES = ("supported", "partial", "contradicted", "unsupported", "unverifiable")
 REFERENCE_CHOICES = ("valid", "fabricated", "misattributed", "redundant", "unsupported", "contradicts")
@@ -362,7 +364,7 @@ def check(answer: str, case: Case, settings: Settings | None = None, shown: str 
     return {
         "references": len(audit.citations),
         "beside": _beside(len(citations_kept(case, answer)), len(case.given_citations)),
-        "changed": _changed(shown, answer) if shown is not None else "",
+        "changed": list(_changed(shown, answer)) if shown is not None else [],
         "fabricated": [shortened(each, 60) for each in fabricated[:OFFENDERS_NAMED]],
         "fabricated_count": len(audit.invalid_citations),
         "uncited": [shortened(each, 160) for each in audit.uncited_claims[:OFFENDERS_NAMED]],
@@ -370,13 +372,19 @@ def check(answer: str, case: Case, settings: Settings | None = None, shown: str 
     }
 
 
-def _changed(shown: str, corrected: str) -> str:
-    """Name all words that a correction changes, so that a slip of the hand is seen."""
-    return " ".join(
-        f"{'−' if each.kind == 'out' else '+'} “{' '.join(each.text.split())}”"
-        for each in word_changes(shown, corrected)
-        if each.kind != "same" and each.text.strip()
-    )
+def _changed(shown: str, corrected: str) -> Iterator[tuple[str, str]]:
+    """Yield all words that a correction changes among their neighbours, so that a slip of the hand is seen."""
+    changes = word_changes(shown, corrected)
+    if all(each.kind == "same" or not each.text.strip() for each in changes):
+        return
+    for place, each in enumerate(changes):
+        words = re.findall(r"\s*\S+\s*", each.text)
+        if each.kind == "same" and len(words) > 2 * NEIGHBOURS:
+            before = "".join(words[:NEIGHBOURS]) if place else ""
+            after = "".join(words[-NEIGHBOURS:]) if place < len(changes) - 1 else ""
+            yield each.kind, f"{before.rstrip()} … {after.lstrip()}" if before else f"…{after}"
+        else:
+            yield each.kind, each.text
 
 
 def correction(decision: Decision, run: Run | None, case: Case) -> list[tuple[str, str]]:
