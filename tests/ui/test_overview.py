@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,10 +15,11 @@ from masis.settings import ROLES, Settings
 from masis.ui.live import served_jobs
 from masis.ui.queue.case_list import PRODUCT
 from masis.ui.queue.overview import batch_costs, batch_time, can_be_limited, headline
+from masis.ui.review.log_view import LogClick
 from masis.ui.shell.served_database import served_workbench
 from masis.views.spending import spent, spent_so_far
-from tests.reviewing import ADA, decide
-from tests.ui.conftest import labels, open_page, texts
+from tests.reviewing import ADA, decide, undone
+from tests.ui.conftest import AUDITED, labels, open_page, texts
 from tests.waiting import until
 
 
@@ -65,6 +67,22 @@ def test_a_first_visit_is_told_what_the_product_is_and_led_to_a_case_that_shows_
         assert expected in said
     assert str(audited_workbench.database) in said
     assert {"Open this case", "Audit all 2 cases"} <= set(labels(app))
+
+
+def test_recent_decisions_have_one_row_a_case(audited_workbench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[list[str]] = []
+
+    def log(data: dict[str, Any], *, key: str) -> LogClick:
+        drawn.append([row["label"]["text"] for row in data["rows"]])
+        return LogClick(None, None, None)
+
+    monkeypatch.setattr("masis.ui.queue.overview.decision_log", log)
+    decide(audited_workbench, AUDITED[0], "approve")
+    decide(audited_workbench, AUDITED[1], "escalate")
+    undone(audited_workbench, AUDITED[1], "Ada")
+    decide(audited_workbench, AUDITED[1], "escalate")
+    open_page("overview")
+    assert drawn[-1] == ["Escalated", "Approved"]
 
 
 def test_once_somebody_has_decided_the_first_steps_are_gone(audited_workbench: Workbench) -> None:

@@ -11,6 +11,7 @@ import streamlit as st
 from masis.api.roles import estimate, unpriced_models, uses_models
 from masis.errors import MasisError, UnknownRecord
 from masis.llm.estimates import Estimate
+from masis.schema.review import LogEntry
 from masis.schema.team import QueuePolicy
 from masis.schema.wording import counted
 from masis.services import Workbench, demo_cases
@@ -39,7 +40,8 @@ from masis.views.numbers import dollars, duration
 from masis.views.words import MACHINE_HIDDEN, STANDING, WAITS_FOR, Word
 
 WAITING_SHOWN = 6
-DECISIONS_SHOWN = 5
+DECISIONS_SHOWN, DECISIONS_READ = 5, 50
+"""Cases whose newest decision is listed, and entries that these are looked for in: a case may have several."""
 SAMPLED = 50
 """Cases that an estimate of cost reads; the rest is taken to be like them."""
 
@@ -328,17 +330,20 @@ def _recent(workbench: Workbench) -> None:
     page = workbench.reviews.entries(
         DecisionFilter(
             kinds=("decision", "adjudication", "undo", "redaction"),
-            size=DECISIONS_SHOWN,
+            size=DECISIONS_READ,
             newest_first=True,
             blind_to=actor().name,
             machine_shown=workbench.store.team.in_force(QueuePolicy).machine,
         ),
-        upto=DECISIONS_SHOWN,
+        upto=DECISIONS_READ,
     )
     if not page.rows:
         st.caption("No person has decided anything yet. Decisions are listed here, and in the log with their reasons.")
         return
-    rows = [entry_row(entry, entry_context(workbench, entry)) for entry in page.rows]
+    newest: dict[str, LogEntry] = {}
+    for entry in page.rows:
+        newest.setdefault(entry.decision.case_id if entry.decision else entry.id, entry)
+    rows = [entry_row(entry, entry_context(workbench, entry)) for entry in [*newest.values()][:DECISIONS_SHOWN]]
     clicked = decision_log({"brief": True, "rows": rows}, key="recent")
     if clicked.case:
         st.switch_page("pages/review.py", query_params={"case": clicked.case})
