@@ -127,7 +127,7 @@ DEFAULT_LABEL_TYPES = (
     ),
     LabelType(name="unsupported", guidance="says more than the evidence"),
     LabelType(name="contradicted", guidance="the evidence contradicts it"),
-    LabelType(name="incomplete", guidance="leaves out what the question needs"),
+    LabelType(name="incomplete", guidance="a point that the question needs is missing"),
     LabelType(name="unsafe", guidance="could harm who acts on it, or orders its reader or a tool to do something"),
     LabelType(name="other", guidance="say what is wrong"),
 )

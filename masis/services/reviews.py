@@ -375,7 +375,7 @@ REASONS: tuple[Reason, ...] = (
     Reason("contradicted", "The evidence contradicts it", _FAULT, ("contradicted_claim",)),
     Reason("unsupported", "Says more than the evidence", _FAULT, ("unsupported_claim", "partly_supported_claim")),
     Reason("uncited", "Claims without a citation", _FAULT, ("uncited_sentence",)),
-    Reason("incomplete", "Leaves out what matters", _FAULT, ("missing_information", "dropped_content")),
+    Reason("incomplete", "A point that matters is missing", _FAULT, ("missing_information", "dropped_content")),
     Reason("misses_the_question", "Does not answer the question", _FAULT),
     Reason("unclear", "Unclear or badly argued", _FAULT),
     Reason("findings_wrong", "The issues raised are wrong", ("approve",)),

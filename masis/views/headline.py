@@ -73,7 +73,7 @@ KINDS: dict[str, Kind] = {
 _SAYS_HOW_MANY = frozenset({"fabricated", "uncited", "unscored", "unconfirmed"})
 """Kinds whose sentence counts them already."""
 
-_LEADS = {"missing": "Leaves out: ", "conflict": "Sources disagree: "}
+_LEADS = {"missing": "Missing: ", "conflict": "Sources disagree: "}
 """How the line of a kind begins."""
 
 _LESSER = frozenset({"missing", "uncited", "lesser", "conflict"})

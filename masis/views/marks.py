@@ -23,7 +23,7 @@ class Span(NamedTuple):
 class Bearing(NamedTuple):
     """A stretch of evidence that supports a claim (by its place in the iteration), or contradicts it.
 
-    Where it says what the answer leaves out, ``claim`` is the number of that issue below zero.
+    Where it says a missing point, ``claim`` is the number of that issue below zero.
     """
 
     span: Span

@@ -197,7 +197,7 @@ FLAG: dict[str, Word] = {
     "uncited": SENTENCE["uncited"],
     "conflicting_evidence": Word("sources conflict", "warn", "Sources of the evidence contradict each other"),
     "partial": VERDICT["partial"],
-    "missing": Word("left out", "warn", "The evidence also says it, the answer does not"),
+    "missing": Word("missing point", "warn", "The evidence also says it, the answer does not"),
     "unscored": VERDICT["unscored"]._replace(tone="warn"),
     "error": Word("error", "bad", "A step of the audit failed"),
     "cancelled": Word("cancelled", "calm"),
@@ -260,7 +260,7 @@ RULE: dict[str, Word] = {
     "unscored_claim": VERDICT["unscored"],
     "instruction_in_answer": Word("instructs", "bad", "Instructs a reader, a model or a tool"),
     "instruction_in_evidence": Word("evidence instructs", "bad", "Evidence instructs a reader, a model or a tool"),
-    "missing_information": Word("missing", "warn", "In the evidence, but not in the answer"),
+    "missing_information": Word("missing point", "warn", "In the evidence, but not in the answer"),
     "dropped_content": Word("lost", "warn", "An earlier version contained it, and the evidence supports it"),
 }
 

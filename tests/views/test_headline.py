@@ -198,8 +198,8 @@ def test_the_gravest_kind_makes_the_line_and_the_others_are_counted(clean: Run) 
 @pytest.mark.parametrize(
     ("reasons", "text", "tone", "others"),
     [
-        ((), "Lesser, leaves out: The date", "calm", "2 lesser issues by the critic"),
-        (("low_quality",), "Leaves out: The date", "warn", "2 lesser issues by the critic"),
+        ((), "Lesser, missing: The date", "calm", "2 lesser issues by the critic"),
+        (("low_quality",), "Missing: The date", "warn", "2 lesser issues by the critic"),
     ],
 )
 def test_where_nothing_was_found_the_line_names_a_lesser_issue_as_lesser(
@@ -219,7 +219,7 @@ def test_what_an_answer_leaves_out_is_said_as_such_where_nothing_else_was_found(
     line = headline(
         with_original(clean, issues=(point.model_copy(update={"rule": "missing_information", "source": "claims"}),) * 2)
     )
-    assert (line.text, line.others) == ("Lesser, leaves out: never above 20 per cent", "1 more missing point")
+    assert (line.text, line.others) == ("Lesser, missing: never above 20 per cent", "1 more missing point")
 
 
 def test_what_the_line_says_itself_is_not_counted_again(clean: Run) -> None:

@@ -245,7 +245,7 @@ class Panel {
     corrected.scrollTop = (corrected.scrollHeight * start) / corrected.value.length - corrected.clientHeight / 2
   }
 
-  // What the answer leaves out goes behind the last sentence that cites the same evidence, else to the end.
+  // A missing point goes behind the last sentence that cites the same evidence, else to the end.
   insert({ text, after }) {
     if (this.refused()) return
     const before = this.fields.corrected ?? this.data.answer
@@ -500,7 +500,7 @@ class Panel {
       i: () => {
         const asked = { found: null }
         window.dispatchEvent(new CustomEvent("masis-insert-chosen", { detail: asked }))
-        if (!asked.found) this.say("Nothing to insert: go to an issue of what is missing with F.")
+        if (!asked.found) this.say("Nothing to insert: go to a missing point with F.")
       },
       m: () => (event.shiftKey ? this.reportWhole() : this.labelWords()),
       g: () => window.dispatchEvent(new Event("masis-turn")),

@@ -300,7 +300,7 @@ def _words(event: Event) -> str:
             counts = [f"{verdicts[name]} {word.text}" for name, word in VERDICT.items() if verdicts.get(name)]
             claims = counted(data.get("claims", 0), "claim") + (f": {', '.join(counts)}" if counts else "")
             missing = data.get("missing", 0)
-            return f"{claims}; {counted(missing, 'point')} of the evidence missing" if missing else claims
+            return f"{claims}; {counted(missing, 'missing point')}" if missing else claims
         case "critique":
             conflicts, confidence = data.get("conflicts"), data.get("confidence")
             words = [
