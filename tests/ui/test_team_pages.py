@@ -281,6 +281,13 @@ def test_the_address_opens_a_view_of_the_team_and_marks_a_field(audited_workbenc
     assert "Reviewers a case: 1 → 2\nWhen a reviewer sees what the machine found: At once → After their own" in said
 
 
+def test_agreement_names_reviewers_as_the_table_below_it_does(audited_workbench: Workbench) -> None:
+    audited_workbench.team.set(BEN, QueuePolicy(reviewers=2, machine="after"))
+    for name in (ADA.name, BEN.name):
+        decide(audited_workbench, CASE, "approve", name)
+    assert "Ada Lind and Ben gave the same verdict" in texts(opened("team", "Cleo"))
+
+
 def test_a_hidden_machine_shows_on_no_page_what_it_found(audited_workbench: Workbench) -> None:
     audited_workbench.team.set(BEN, QueuePolicy(machine="after"))
     for app in (opened("review", case=CASE), opened("compare", case=CASE), opened("queue"), opened("overview")):

@@ -149,13 +149,14 @@ def _people(workbench: Workbench) -> None:
     """Draw how far reviewers agree, and of each how many cases they decided, how fast, and how often that stood."""
     me = actor()
     st.header("Reviewers", anchor=False)
-    if workbench.access.allows(me, "read") and (found := workbench.trust.people(me)).agreement.units:
+    every = workbench.access.allows(me, "oversee")
+    # who may read everybody's figures below reads the same names above them
+    if workbench.access.allows(me, "read") and (found := workbench.trust.people(me, names=every)).agreement.units:
         what = "settled case" if workbench.cases.hides_machine_from(me) else "case"
         agree = [pair_agrees(pair, what) for pair in found.pairs[:PAIRS_SAID]]
         st.markdown("  \n".join([*agree, f"{in_words(found.agreement.alpha).capitalize()}."]))
     adjudicated = workbench.trust.decisions_by(me, "adjudication")
     decided, assigned = workbench.trust.decisions_by(me), workbench.store.team.counted("assigned")
-    every = workbench.access.allows(me, "oversee")
     work = {own.reviewer: own for own in workbench.trust.reviewers(me, others=every)}
     held = {lease.reviewer: lease for lease in workbench.team.leases(me)}
     rows = []
