@@ -25,6 +25,7 @@ from masis.offline.roles.verifier import OfflineVerifier
 from masis.schema.audit import Claim, ClaimCheck, Quote
 from masis.schema.run import MUST_LOOK, Run
 from tests.audit.factories import check, citations
+from tests.cases import case_of
 
 FOLDER = Path(__file__).parent / "instructions"
 ESCAPE = re.compile(r"\\U([0-9a-f]{8})|\\u([0-9a-f]{4})")
@@ -140,12 +141,7 @@ SOUND = "The bridge opened in 1932 and is 503 metres long."
 
 
 def bridge(answer: str, *texts_: str) -> Case:
-    return Case(
-        id="b",
-        query="How long is the bridge?",
-        answer=answer,
-        evidence=[Evidence(id=f"chunk_{n}", text=t) for n, t in enumerate(texts_, 1)],
-    )
+    return case_of(answer, {f"chunk_{number}": text for number, text in enumerate(texts_, 1)})
 
 
 @pytest.mark.parametrize(

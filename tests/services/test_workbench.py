@@ -23,16 +23,13 @@ from masis.services.reviews import ReviewService
 from masis.settings import Settings
 from masis.store import Store
 from tests.api.test_stepwise import RIGHT, WRONG, bridge
+from tests.cases import case_of
 from tests.reviewing import ADA, decide, undone
 
-EVIDENCE = [{"id": "chunk_1", "text": "The bridge is 120 metres long. It was opened to traffic in 1931."}]
-CLEAN = Case.model_validate(
-    {
-        "id": "clean",
-        "query": "How long is the bridge?",
-        "answer": "The bridge is 120 metres long [chunk_1].",
-        "evidence": EVIDENCE,
-    }
+CLEAN = case_of(
+    "The bridge is 120 metres long [chunk_1].",
+    {"chunk_1": "The bridge is 120 metres long. It was opened to traffic in 1931."},
+    case_id="clean",
 )
 FAULTY = CLEAN.model_copy(update={"id": "faulty", "answer": "The bridge is 120 metres long [chunk_99]."})
 NO_SPOT_CHECK = Settings(spot_check_share=0)
