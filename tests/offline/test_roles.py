@@ -19,7 +19,7 @@ from masis.offline.roles.reviser import NOTHING_SAFE, OfflineReviser
 from masis.schema.audit import Claim, ClaimCheck, Contradiction, Evaluation, Issue, ReferenceCheck, Revision
 from masis.schema.case import Evidence
 from masis.settings import Settings
-from tests.audit.factories import JUDGED_BY, issue, judgement
+from tests.audit.factories import JUDGED_BY, conflict, issue, judgement
 from tests.cases import case_of
 from tests.offline.bridge import EVIDENCE, QUESTION, audited
 
@@ -256,20 +256,8 @@ def by_verdicts(answer: str, *verdicts: str, issues: tuple[Issue, ...] = (), **c
 
 def figure(answer: str, claim: str, *values: str, kind: str = "number") -> tuple[Contradiction, ...]:
     start = answer.index(claim)
-    return tuple(
-        Contradiction(
-            kind=kind,
-            claim_start=start,
-            claim_end=start + len(claim),
-            claim_text=claim,
-            evidence_id="chunk_1",
-            evidence_start=0,
-            evidence_end=1,
-            evidence_text=value,
-            reason=f"the evidence has {value}",
-        )
-        for value in values
-    )
+    place = {"claim_start": start, "claim_end": start + len(claim)}
+    return tuple(conflict(claim, value, kind=kind, reason=f"the evidence has {value}", **place) for value in values)
 
 
 @pytest.mark.spec("REQ-CRITIC-010", "REQ-CRITIC-011")

@@ -17,9 +17,10 @@ from masis.audit.acceptance import claim_reasons
 from masis.errors import InputError, RetrievalFailed
 from masis.offline.roles.verifier import OfflineVerifier
 from masis.pipeline import Bounds, Grounding, NotGrounded, documents, grounding
-from masis.schema.audit import Claim, ClaimCheck, Contradiction
+from masis.schema.audit import Claim, ClaimCheck
 from masis.schema.case import ClaimVerdict
 from masis.schema.drafts import PipelineOptions, SourceDocument
+from tests.audit.factories import conflict
 from tests.scripted import roles
 
 ONLY_SEARCH = PipelineOptions(generate_answer=False)
@@ -194,17 +195,7 @@ CHUNKS = [
 ]
 RIGHT = "The bridge is 120 metres long and made of steel [1]. The bridge was opened in 1931 by the mayor [2]."
 
-CONFLICT = Contradiction(
-    kind="number",
-    claim_start=14,
-    claim_end=17,
-    claim_text="120",
-    evidence_id="2",
-    evidence_start=25,
-    evidence_end=29,
-    evidence_text="1931",
-    reason="Another number stands there",
-)
+CONFLICT = conflict("120", "1931", evidence_id="2", reason="Another number stands there")
 
 
 def failed(answer: str, **bounds: Any) -> Grounding:

@@ -19,7 +19,7 @@ from masis.schema.review import Decision, LogEntry
 from masis.schema.team import QueuePolicy, Rubric, RubricScore
 from masis.services import Workbench
 from masis.services.records import CaseFilter, DecisionFilter
-from tests.store.factories import a_case, accepted, an_audited_case
+from tests.store.factories import a_case, a_decision, accepted, an_audited_case
 
 ADA, BEN, CLEO = Actor(name="Ada"), Actor(name="Ben"), Actor(name="Cleo")
 ALL = CaseFilter(order="oldest")
@@ -354,16 +354,7 @@ def test_an_adjudication_gives_its_reason_and_a_correction_corrects(
         decide(workbench, who, verdict=side)
     answer = workbench.store.cases.get("case-1").answer or ""
     content = {name: text.format(answer=answer) for name, text in given.items()}
-    final = Decision.model_validate(
-        {
-            "reviewer": "Cleo",
-            "case_id": "case-1",
-            "run_id": "run-1",
-            "verdict": verdict,
-            "kind": "adjudication",
-            **content,
-        }
-    )
+    final = a_decision(a_case("case-1"), reviewer="Cleo", verdict=verdict, kind="adjudication", **content)
     if refused:
         with pytest.raises(InputError, match=refused):
             workbench.reviews.adjudicate(CLEO, final)

@@ -10,8 +10,8 @@ import pytest
 
 import masis
 from masis.errors import InputError
-from masis.schema.audit import Issue
 from masis.schema.run import ReviewReason
+from tests.audit.factories import issue
 from tests.cases import case_of
 from tests.store.factories import a_case, a_run, an_iteration
 
@@ -81,18 +81,8 @@ def test_the_original_answer_comes_first_and_a_revision_stands_beside_it_under_i
 
 def test_a_view_escapes_everything_and_stays_under_its_limit() -> None:
     long = HOSTILE * 2000
-    issue = Issue(
-        id="i",
-        key="k",
-        source="critic",
-        type="factual",
-        rule="r",
-        severity="high",
-        description=long,
-        reason=long,
-        suggestion=long,
-    )
-    iteration = an_iteration(1, long).model_copy(update={"issues": (issue,) * 500})
+    found = issue(description=long, reason=long, suggestion=long)
+    iteration = an_iteration(1, long).model_copy(update={"issues": (found,) * 500})
     reasons = (ReviewReason(code="revised", message=long),) * 500
     run = a_run(a_case(HOSTILE), iterations=(iteration, iteration), review_reasons=reasons)
     view = masis.html(run)

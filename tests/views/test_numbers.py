@@ -34,6 +34,7 @@ from masis.views.numbers import (
     score_text,
 )
 from masis.views.report import Reported, case_report
+from tests.audit.factories import issue
 from tests.cases import case_of
 
 UNITS = {"ms": "12 ms", "USD": "$12.00", "%": "12%", "": "12"}
@@ -293,18 +294,8 @@ CASE = case_of(
 
 
 def an_issue(key: str, quote: str = "", rule: str = "unsupported_claim") -> Issue:
-    return Issue(
-        id=f"i-{key}",
-        key=key,
-        source="claims",
-        type="unsupported",
-        rule=rule,
-        severity="high",
-        description=f"about {key}",
-        reason="because",
-        suggestion="",
-        quote=quote or None,
-    )
+    about = {"id": f"i-{key}", "key": key, "description": f"about {key}", "rule": rule, "quote": quote or None}
+    return issue(source="claims", type="unsupported", suggestion="", **about)
 
 
 def iterations(*issues: list[Issue]) -> tuple[Run, list[Iteration]]:
