@@ -201,13 +201,6 @@ def test_ctrl_c_returns_what_is_finished_and_begins_no_further_audit(
     assert "Interrupted: 2 audits are finished" in capsys.readouterr().out
 
 
-def test_wrong_arguments_are_errors_of_ours() -> None:
-    with pytest.raises(InputError, match="Put it into a list"):
-        masis.audit_many(cases(1)[0])  # type: ignore[arg-type]
-    with pytest.raises(InputError, match=r"cases\[0\]: is text, not a case"):
-        masis.audit_many(["text"], progress=False)  # type: ignore[list-item]
-
-
 def test_every_wrong_case_of_a_list_is_named_before_one_is_audited_or_stored(tmp_path: Path) -> None:
     given = [case("a").to_json_dict(), {"id": "b", "question": "How?"}, {"id": "c"}]
     with pytest.raises(InputError, match=r"2 problems: cases\[1\]\.query: is missing.*; cases\[2\]\.query: is missing"):
@@ -259,11 +252,6 @@ def test_the_package_that_can_be_called_shows_its_signature() -> None:
     shown = re.search(r"masis\.audit\((.*)\) ->", masis.audit.__doc__ or "")
     assert shown is not None
     assert ", ".join(each.partition("=")[0] for each in shown[1].split(", ") if each != "*") == written
-
-
-def test_a_map_by_which_no_row_can_be_read_is_an_error_and_not_an_empty_table() -> None:
-    with pytest.raises(InputError, match=r"2 problems: cases\[0\]\.query: .*Not one row can be read as a case"):
-        masis.audit([{"id": "a"}, {"id": "b"}], progress=False)
 
 
 def test_cases_of_a_file_are_a_list_and_every_wrong_line_is_named(tmp_path: Path) -> None:
