@@ -166,18 +166,8 @@ def test_a_limit_needs_a_price_and_an_amount() -> None:
         masis.audit_many([case("a")], progress=False, max_cost=0)
 
 
-@pytest.fixture(scope="module")
-def runs() -> list[masis.Run]:
-    return masis.audit_many(cases(3), masis.Settings(max_iterations=2), concurrency=2, progress=False)
-
-
 def cases(count: int) -> list[masis.Case]:
     return [case(f"case-{number}") for number in range(count)]
-
-
-def test_runs_come_in_the_order_of_their_cases(runs: list[masis.Run]) -> None:
-    assert [run.case_id for run in runs] == ["case-0", "case-1", "case-2"]
-    assert all(run.iterations for run in runs)
 
 
 def test_ctrl_c_returns_what_is_finished_and_begins_no_further_audit(

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import io
-import json
 import random
 from collections import Counter
 from datetime import timedelta
 
 import pytest
 
-from masis.datasets.exports.export import write_export
 from masis.errors import CaseHeld, InputError, StaleVersion, StoreError, UnknownRecord
 from masis.schema.actor import Actor
 from masis.schema.base import later, utc_now
@@ -440,21 +437,6 @@ def test_a_share_of_the_cases_is_drawn_the_same_for_everybody(workbench: Workben
     fill_more = a_case("case-77")
     workbench.store.cases.add(fill_more)
     assert workbench.team.work(ADA, "case-77").wanted == (2 if policy.for_case("case-77") else 1)
-
-
-def test_the_export_of_a_shared_case_carries_every_individual_label(workbench: Workbench) -> None:
-    share(workbench)
-    decide(workbench, ADA, verdict="approve")
-    decide(workbench, BEN, verdict="reject")
-    adjudicate(workbench)
-    out = io.BytesIO()
-    assert write_export(workbench.store, out, "decided").rows == 1
-    line = json.loads(out.getvalue())
-    assert [(each["decision"]["reviewer"], each["decision"]["verdict"]) for each in line["decisions"]] == [
-        ("Ada", "approve"),
-        ("Ben", "reject"),
-    ]
-    assert line["decision"]["decision"]["kind"] == "adjudication"
 
 
 def test_an_export_shows_no_decision_on_a_shared_case_before_all_are_made(workbench: Workbench) -> None:

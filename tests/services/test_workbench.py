@@ -187,16 +187,6 @@ def test_rows_that_are_refused_are_counted_and_named_once(bench: Workbench, tmp_
     assert [problem.line for step in steps for problem in step.problems if isinstance(problem, InputError)] == [651]
 
 
-def test_another_case_under_the_same_id_is_a_problem_and_not_stored(bench: Workbench, tmp_path: Path) -> None:
-    file = tmp_path / "rows.jsonl"
-    for text in ("So.", "Or so."):
-        file.write_text(json.dumps({"id": "a", "query": "Why?", "evidence": [text]}) + "\n")
-        *_, last = bench.imports.add_file(ADA, file, name="rows.jsonl")
-    assert (last.added, last.refused) == (0, 1)
-    assert "'a'" in str(last.problems[0])
-    assert bench.store.cases.get("a").evidence[0].text == "So."
-
-
 # What has been decided about a case, for whoever waits for it; and which answer a decision lets stand
 
 
