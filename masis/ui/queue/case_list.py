@@ -159,7 +159,7 @@ def _standings(workbench: Workbench, facets: Facets, wanted: CaseFilter) -> None
     )
     if split and lesser:
         parts = {address.in_words(SEVERITY): f"Lesser issues only {lesser:,}"}
-        parts["none"] = f"No issue at all {counts['nothing_found'] - lesser:,}"
+        parts["none"] = f"Without an issue {counts['nothing_found'] - lesser:,}"
         asked = address.value("severity")
         st.pills(
             "With and without lesser issues",
