@@ -95,7 +95,7 @@ def machine_hidden(store: Store, actor: Actor, case_id: str) -> bool:
 
 def _without_machine(summary: CaseSummary) -> CaseSummary:
     """Return a summary that looks the same whatever an audit found: one drawn for a spot check, too."""
-    scores = ("quality", "revised_quality", "confidence", "overall", "fault_probability")
+    scores = ("quality", "revised_quality", "confidence", "overall", "fault_probability", "disagreement")
     hidden = dict.fromkeys(("run_id", *scores, "invalid", "uncited", "iterations", "tier", "headline", "severity"))
     hidden |= dict.fromkeys(("models", "flags", "reasons"), ())
     if summary.standing in FOUND:
@@ -246,7 +246,7 @@ class CaseService(Service):
         if not self.hides_machine_from(actor):
             return case_filter
         policy = self._store.team.in_force(QueuePolicy)
-        update: dict[str, Any] = dict.fromkeys(("flags", "reasons", "tiers", "models"), ())
+        update: dict[str, Any] = dict.fromkeys(("flags", "reasons", "tiers", "severities", "models"), ())
         if set(FOUND) & set(case_filter.standings):
             update["standings"] = tuple(each for each in NOT_DECIDED if each in (*case_filter.standings, *FOUND))
             update["standings"] += ("decided",) * ("decided" in case_filter.standings)
@@ -258,10 +258,10 @@ class CaseService(Service):
             update["states"] = tuple(dict.fromkeys((*case_filter.states, "needs_review", "accepted")))
         return case_filter.model_copy(update=update)
 
-    def standings_for(self, actor: Actor, case_filter: CaseFilter) -> dict[str, int]:
-        """Count the cases that match by where they stand, as this reviewer may see it now."""
+    def standings_for(self, actor: Actor, case_filter: CaseFilter) -> tuple[dict[str, int], int]:
+        """Count the cases that match by where they stand, and those with lesser issues, as this reviewer may see it."""
         found = self._store.cases.standings(self.blinded(actor, case_filter.model_copy(update={"viewer": actor.name})))
-        return _found_as_one(found) if self.hides_machine_from(actor) else found
+        return (_found_as_one(found[0]), 0) if self.hides_machine_from(actor) else found
 
     def facets_for(self, actor: Actor) -> Facets:
         """Count the cases by each value that this reviewer may filter by now.
@@ -276,5 +276,6 @@ class CaseService(Service):
             states["needs_review"] = states.get("needs_review", 0) + accepted
         standings = _found_as_one(facets.standings)
         reviewers = {name: count for name, count in facets.reviewers.items() if name != POLICY.name}
-        hidden: dict[str, dict[str, int]] = {"flags": {}, "reasons": {}, "models": {}}
-        return facets.model_copy(update={**hidden, "standings": standings, "states": states, "reviewers": reviewers})
+        shown = {"standings": standings, "states": states, "reviewers": reviewers}
+        hidden: dict[str, dict[str, int]] = {name: {} for name in ("flags", "reasons", "severities", "models")}
+        return facets.model_copy(update={**hidden, **shown, "lesser": 0})

@@ -18,7 +18,7 @@ from masis.errors import UnknownRecord
 from masis.schema.review import Standing
 from masis.services.cases import FOUND
 from masis.services.records import NOT_DECIDED, STATE_OF_VERDICT, CaseFilter, QueueOrder
-from masis.views.words import FLAG, REASON, STANDING, STATE, Word
+from masis.views.words import FLAG, REASON, SEVERITY, STANDING, STATE, Word
 
 PAGE_SIZE = 20
 PAGE_SIZES = (20, 50, 100)
@@ -63,9 +63,13 @@ def _texts(words: Mapping[Any, Word]) -> dict[str, str]:
 
 
 STANDINGS = Filter("standing", "Stands", "known", "standings", _texts(STANDING))
+SEVERITIES = Filter(
+    "severity", "Worst issue", "known", "severities", {**_texts(SEVERITY), "none": "none"}, machine=True
+)
 FILTERED_STATES = ("needs_review", "needs_adjudication", *STATE_OF_VERDICT.values())
 DRAWER: tuple[Filter, ...] = (
     Filter("flag", "Issue", "known", "flags", _texts(FLAG), machine=True),
+    SEVERITIES,
     Filter("reason", "Reason for review", "known", "reasons", _texts(REASON), machine=True),
     Filter("state", "State in detail", "known", "states", _texts({name: STATE[name] for name in FILTERED_STATES})),
     Filter("field", "Field", "words", "fields"),
