@@ -1,6 +1,6 @@
 """What the loop reaches beside its targets of quality and latency (REQ-CRITIC-NFR-001 to 008).
 
-Shares and 95th percentiles come with intervals from resampling cases. docs/verifiers.md explains what they mean and
+Shares and 95th percentiles come with intervals from resampling cases. docs/models.md explains what they mean and
 what they don't.
 """
 

@@ -1,6 +1,6 @@
 """A verifier role filled by a model on this machine: each claim scored against at most three windows of evidence.
 
-The verdict follows from the scores in code, with an abstain band between the thresholds (docs/verifiers.md):
+The verdict follows from the scores in code, with an abstain band between the thresholds (docs/models.md):
 
     supported      a window supports it from ``local_supported_from`` on, and none contradicts it
     contradicted   a window that shares words with it contradicts it from ``local_contradicted_from`` on; none supports

@@ -211,7 +211,7 @@ def show_verifier(workbench: Workbench) -> None:
             key="verifier-name",
             max_chars=LONGEST_NAME,
             placeholder=f"{PREFIX}:ORG/NAME, {PREFIX}:/folder or PROVIDER:MODEL",
-            help="docs/verifiers.md names some to begin with, with their licences.",
+            help="docs/models.md names some to begin with, with their licences.",
         ).strip()
     first = chosen != OFFLINE and st.checkbox(
         "Offline checks first",
