@@ -10,6 +10,7 @@ import pytest
 import masis
 from masis.schema.screening import Screening
 from masis.settings import Settings
+from tests.llm import canned
 from tests.served_replies import Behaviour, Request
 from tests.serving_models import ModelServer, says, status
 from tests.waiting import until_async
@@ -26,22 +27,9 @@ ABSTRACTS = [
 
 
 def graded(**changed: Any) -> dict[str, Any]:
-    return {
-        "relevance_reason": "It is what is asked.",
-        "relevance_quotes": ["acute migraine"],
-        "relevance_score": 0.9,
-        "design_reason": "Randomised.",
-        "design_quotes": ["randomly assigned"],
-        "study_type": "human_rct_drug_intervention",
-        "design": "randomised_trial",
-        "sample_size_quote": None,
-        "sample_size_reason": "Enough.",
-        "sample_size_adequate": "yes",
-        "methodology_reason": "Blinded, with placebo.",
-        "methodology_quotes": ["blinded"],
-        "methodology_score": 0.8,
-        "recommendation": "keep",
-    } | changed
+    """A reply whose quotes stand in the abstracts."""
+    quotes = {"relevance_quotes": ["acute migraine"], "methodology_quotes": ["blinded"], "sample_size_quote": None}
+    return canned.grade(**(quotes | changed))
 
 
 def settings(server: ModelServer, graders: str = "scripted:judge", **more: Any) -> Settings:
