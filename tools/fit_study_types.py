@@ -7,7 +7,7 @@
 Logistic regression over words, pairs of words and cues (`masis.screening.grading.designs`), for the 14 types and for
 three questions that types share answers to. Every choice was made by cross-validation inside the training file (five
 folds, dealt twice); the validation file is read with --report only, and nothing is chosen by it. --report writes the
-figures between the marks of docs/grading.md. Deterministic, byte for byte; some two minutes on one core.
+figures between the marks of docs/screening.md. Deterministic, byte for byte; some two minutes on one core.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from masis.schema.screening import STUDY_TYPES
 from masis.screening.grading.designs import REACH, WEIGHTS, ReadText, load_classifier, measured
 
 TRAINING, VALIDATION = "study_types_train.jsonl", "study_types_val.jsonl"
-PAGE = Path(__file__).parents[1] / "docs" / "grading.md"
+PAGE = Path(__file__).parents[1] / "docs" / "screening.md"
 VERSION = "2"
 SEED = 0
 
@@ -369,7 +369,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="folder with the labelled abstracts")
     parser.add_argument("--out", type=Path, default=WEIGHTS, help="where to write the weights")
-    parser.add_argument("--report", action="store_true", help="judge the validation file and write docs/grading.md")
+    parser.add_argument("--report", action="store_true", help="judge the validation file and write docs/screening.md")
     chosen = parser.parse_args()
     training = read(chosen.data / TRAINING)
     with threadpool_limits(1):

@@ -135,6 +135,9 @@ def walk(page: Page, base: str) -> Iterator[str]:
     page.set_viewport_size(DOCS_SIZE)
     page.get_by_role("button", name=re.compile("^Show changes")).click(delay=40)
     settle(page)
+    page.get_by_test_id("stSelectbox").click(delay=40)
+    page.get_by_role("option", name="against iteration 3").click(delay=40)
+    settle(page)
     yield "changes"
     opened(f"/review?case={SHOWN}")
     panel = page.get_by_role("region", name="Decision")
@@ -155,11 +158,9 @@ def walk(page: Page, base: str) -> Iterator[str]:
     opened("/new")
     page.get_by_label("Question").fill("How long is the Sonder bridge, and when was it opened?")
     page.get_by_label("Evidence", exact=True).fill(
-        "[1] The Sonder bridge is 120 metres long.\n\n[2] It was opened in 1931.\n\n[3] It carries two lanes."
+        "[1] The Sonder bridge is 120 metres long.\n\n[2] It was opened in 1931."
     )
-    page.get_by_label("Answer").fill(
-        "The Sonder bridge is 210 metres long [1]. It was opened in 1931 [9]. It carries two lanes [3]."
-    )
+    page.get_by_label("Answer").fill("The Sonder bridge is 210 metres long [1]. It was opened in 1931 [9].")
     page.get_by_label("Answer").blur()
     settle(page)
     page.get_by_role("button", name="Start the audit").click(delay=40)

@@ -1,4 +1,4 @@
-"""Write the table of metrics in docs/telemetry.md from the one in code (``masis/audit/metric_catalogue.py``).
+"""Write the table of metrics in docs/running.md from the one in code (``masis/audit/metric_catalogue.py``).
 
 python tools/telemetry_reference.py           # writes it
 python tools/telemetry_reference.py --check   # says whether it is current
@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from masis.audit.metric_catalogue import METRICS, OF_CALL, OF_CRITIQUE, OF_ITERATION, OF_RUN, Metric
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "telemetry.md"
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "running.md"
 BEGIN, END = "<!-- metrics: made by tools/telemetry_reference.py -->\n", "<!-- end of metrics -->\n"
 
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeAlias
 
 from masis.api.roles import build_roles, uses_models
 from masis.audit import citations as citation_engine
 from masis.audit import loop
 from masis.audit.claims import one_check_each
-from masis.audit.concurrency import start_audit, start_in_thread
+from masis.audit.concurrency import cancellable, start_audit, start_in_thread
 from masis.errors import InputError, StepError
 from masis.observers import observation
 from masis.schema.audit import CitationAudit, Claim, ClaimCheck
@@ -23,7 +24,7 @@ from masis.schema.case import Case, Evidence, GivenCitation, case_of, evidence_o
 from masis.schema.explain import kind_of
 from masis.schema.reading import FieldMap
 from masis.schema.run import Event, Run
-from masis.settings import OFFLINE, Settings
+from masis.settings import Settings
 
 Chunk: TypeAlias = Any
 """A chunk of evidence, a mapping with ``id`` and ``text``, or a text, or a document of LangChain or LlamaIndex."""
@@ -67,19 +68,16 @@ async def run_audit_async(
     ``on_event`` is called on the event loop. Cancelling the task stops the audit, which makes no further call.
     """
     audited, chosen = case_of(case, names=map), chosen_settings(settings)
-    here, stop = asyncio.get_running_loop(), threading.Event()
+    here = asyncio.get_running_loop()
 
-    def tell(event: Event) -> None:
-        if on_event is not None and not stop.is_set():
-            here.call_soon_threadsafe(on_event, event)
+    def audit(cancelled: Callable[[], bool]) -> Run:
+        def tell(event: Event) -> None:
+            if on_event is not None and not cancelled():
+                here.call_soon_threadsafe(on_event, event)
 
-    def audit() -> Run:
-        return observation.run_to_completion(begun(audited, chosen, stop.is_set), tell, observation.AuditStart(audited))
+        return observation.run_to_completion(begun(audited, chosen, cancelled), tell, observation.AuditStart(audited))
 
-    try:
-        return await asyncio.wrap_future(start_audit(audit, waits=uses_models(chosen)))
-    finally:
-        stop.set()
+    return await cancellable(audit, partial(start_audit, waits=uses_models(chosen)))
 
 
 def verify_claims(
@@ -103,42 +101,18 @@ def verify_claims(
         for place, claim in enumerate(claims)
     ]
     roles = build_roles(chosen_settings(settings))
-    check = _one_after_another if roles.models["verifier"] == OFFLINE else _watched
-    return list(one_check_each(asked, check(roles, asked, chunks, cancelled)))
-
-
-_CLAIMS_AT_ONCE = 10
-_ASKED_EVERY_S = 0.2
-
-
-def _one_after_another(
-    roles: loop.Roles, claims: Sequence[Claim], evidence: Sequence[Evidence], cancelled: Callable[[], bool]
-) -> Sequence[ClaimCheck]:
-    """Some claims at a time, since 100 of them against two million characters take many seconds."""
-    found: list[ClaimCheck] = []
-    for first in range(0, len(claims), _CLAIMS_AT_ONCE):
-        _go_on(cancelled)
-        found += roles.verifier.verify(claims[first : first + _CLAIMS_AT_ONCE], evidence)
-    return found
-
-
-def _watched(
-    roles: loop.Roles, claims: Sequence[Claim], evidence: Sequence[Evidence], cancelled: Callable[[], bool]
-) -> Sequence[ClaimCheck]:
-    """All at once, as a model is asked; no further call is made after a stop."""
     ended = threading.Event()
-    future = start_in_thread(lambda: roles.verifier.verify(claims, evidence), "claims", then=ended.set)
+    future = start_in_thread(lambda: roles.verifier.verify(asked, chunks), "claims", then=ended.set)
     try:
-        while not ended.wait(_ASKED_EVERY_S):
-            _go_on(cancelled)
-        return future.result()
+        while not cancelled():
+            if ended.wait(_ASKED_EVERY_S):
+                return list(one_check_each(asked, future.result()))
+        raise StepError("The check of the claims was stopped before its end.")
     finally:
         roles.control.cancellation.cancel()
 
 
-def _go_on(cancelled: Callable[[], bool]) -> None:
-    if cancelled():
-        raise StepError("The check of the claims was stopped before its end.")
+_ASKED_EVERY_S = 0.2
 
 
 def claim_of(text: str, evidence: Sequence[Evidence]) -> Claim:

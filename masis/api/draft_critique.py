@@ -11,10 +11,9 @@ names of draft critique. No judge is asked.
 
 from __future__ import annotations
 
-import asyncio
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from statistics import fmean
 from typing import Any
 
@@ -24,7 +23,7 @@ from masis.api.roles import build_roles, uses_models
 from masis.audit import acceptance, loop, run_metrics
 from masis.audit import issues as audit_issues
 from masis.audit.claims import passes
-from masis.audit.concurrency import start_audit
+from masis.audit.concurrency import cancellable, start_audit
 from masis.audit.context import AuditContext
 from masis.audit.critique import Critic, CritiqueJudgement
 from masis.audit.issues import DRAFT_CRITIQUE_SEVERITY, DRAFT_CRITIQUE_TYPE
@@ -34,7 +33,7 @@ from masis.errors import InputError, StepError
 from masis.observers import observation
 from masis.schema.audit import Issue, JudgedBy
 from masis.schema.base import Unscored
-from masis.schema.case import Case, Evidence, check_case
+from masis.schema.case import Case, check_case
 from masis.schema.documents import is_document, read_document
 from masis.schema.drafts import (
     CritiqueIssue,
@@ -67,7 +66,7 @@ def compiled(issues: Sequence[Issue], options: CritiqueOptions) -> Iterator[Crit
         contradicted = issue.rule == "contradicted_claim"
         for type_ in ("unsupported", "contradiction") if contradicted else (DRAFT_CRITIQUE_TYPE[issue.type],):
             unsupported = f"Claim not supported by sources: “{issue.quote}”"
-            if _wanted(issue, type_, options) and passes(issue.severity, options.strictness):
+            if _is_checked(issue, type_, options) and passes(issue.severity, options.strictness):
                 yield CritiqueIssue.model_validate(
                     {
                         "type": type_,
@@ -91,7 +90,7 @@ def _superseded(issue: Issue, assumed: Sequence[Issue]) -> bool:
     return any((other.start or 0) < issue.end and issue.start < (other.end or 0) for other in assumed)
 
 
-def _wanted(issue: Issue, type_: str, options: CritiqueOptions) -> bool:
+def _is_checked(issue: Issue, type_: str, options: CritiqueOptions) -> bool:
     """Return whether the check an issue comes from is on; fabrications and unsafe advice are always reported."""
     if issue.type in ("hallucination", "safety"):
         return True
@@ -149,16 +148,12 @@ async def critique_draft_async(
 
     As many at once as are awaited, up to a limit (``AUDITS_THAT_WAIT``).
     """
-    stop = threading.Event()
 
-    def work() -> CritiqueResult:
-        return critique_draft(query, draft, sources, options, settings, roles, cancelled=stop.is_set)
+    def work(cancelled: Callable[[], bool]) -> CritiqueResult:
+        return critique_draft(query, draft, sources, options, settings, roles, cancelled=cancelled)
 
-    try:
-        waits = roles is not None or uses_models(settings or Settings())
-        return await asyncio.wrap_future(start_audit(work, waits=waits))
-    finally:
-        stop.set()
+    waits = roles is not None or uses_models(settings or Settings())
+    return await cancellable(work, partial(start_audit, waits=waits))
 
 
 def metrics(results: Iterable[CritiqueResult]) -> DraftMetrics:
@@ -223,7 +218,7 @@ def _case(query: str, draft: str, sources: Sources) -> Case:
         raise InputError("is empty", cure="Give the draft to be critiqued.", field="draft")
     if not read:
         raise InputError("is empty", cure="Give at least one source to hold the draft against.", field="sources")
-    return check_case(Case(id="draft", query=query, answer=draft, evidence=_evidence(read)))
+    return check_case(Case(id="draft", query=query, answer=draft, evidence=tuple(each.as_evidence() for each in read)))
 
 
 def _source(given: Any, place: int) -> SourceDocument:
@@ -245,13 +240,6 @@ def _source(given: Any, place: int) -> SourceDocument:
             cure='Give {"id": "1", "content": "..."}, with type, path and relevanceScore where known.',
             field=".".join((f"sources[{place}]", *map(str, first["loc"]))),
         ) from error
-
-
-def _evidence(sources: Iterable[SourceDocument]) -> tuple[Evidence, ...]:
-    return tuple(
-        Evidence.model_validate({"id": source.id, "text": source.content, "source": source.path, "type": source.type})
-        for source in sources
-    )
 
 
 class _Asking:

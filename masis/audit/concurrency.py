@@ -12,7 +12,7 @@ import os
 import threading
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from functools import cache
+from functools import cache, partial
 from typing import Any, TypeVar
 
 from masis.errors import StepError
@@ -96,6 +96,15 @@ def start_audit(work: Callable[[], T], *, waits: bool) -> Future[T]:
     One that does not wait for models computes: more of them at once than there are cores would not be faster.
     """
     return (_waiting if waits else _computing).submit(contextvars.copy_context().run, work)
+
+
+async def cancellable(work: Callable[[Callable[[], bool]], T], start: Callable[[Callable[[], T]], Future[T]]) -> T:
+    """Await work that ``start`` starts on a thread; the work receives what says that its task was cancelled."""
+    gone = threading.Event()
+    try:
+        return await asyncio.wrap_future(start(partial(work, gone.is_set)))
+    finally:
+        gone.set()
 
 
 _asking: threading.Lock

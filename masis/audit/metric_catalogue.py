@@ -1,7 +1,7 @@
 """Every metric that a rule asks for, once: its name, its kind, its unit, the rule, and how it is measured.
 
 Where a rule gives a name it is that name; where it only describes ("CriticAgent execution time (histogram)") the
-name is chosen here. The instruments of OpenTelemetry, the table in ``docs/telemetry.md`` and the tests come from here.
+name is chosen here. The instruments of OpenTelemetry, the table in ``docs/running.md`` and the tests come from here.
 
 A rate is a histogram of 0 and 1: its mean, the sum divided by the count, is the share.
 """

@@ -1,6 +1,6 @@
 """What the loop reaches beside its targets of quality and latency (REQ-CRITIC-NFR-001 to 008).
 
-Shares and 95th percentiles come with intervals from resampling cases. docs/verifiers.md explains what they mean and
+Shares and 95th percentiles come with intervals from resampling cases. docs/models.md explains what they mean and
 what they don't.
 """
 
@@ -59,9 +59,11 @@ class _Finding(NamedTuple):
 def score_issues(case: Mapping[str, Any], issues: Sequence[Issue]) -> IssueScores:
     """Return each gold finding with whether it was found, and each issue with whether it is right."""
     answer, labels = case.get("answer") or "", case.get("labels") or {}
-    findings = [_Finding(label["type"], _span(answer, label.get("text"))) for label in labels.get("findings", ())]
+    findings = [_Finding(label["type"], place_of(answer, label.get("text"))) for label in labels.get("findings", ())]
     redundant = [
-        _span(answer, label.get("sentence")) for label in labels.get("citations", ()) if label["status"] == "redundant"
+        place_of(answer, label.get("sentence"))
+        for label in labels.get("citations", ())
+        if label["status"] == "redundant"
     ]
     name = str(case["id"])
     return IssueScores(
@@ -81,7 +83,8 @@ def score_issues(case: Mapping[str, Any], issues: Sequence[Issue]) -> IssueScore
     )
 
 
-def _span(answer: str, text: str | None) -> tuple[int, int] | None:
+def place_of(answer: str, text: str | None) -> tuple[int, int] | None:
+    """Return where a text begins and ends in an answer; None where it is not in it."""
     at = answer.find(text) if text else -1
     return (at, at + len(text or "")) if at >= 0 else None
 

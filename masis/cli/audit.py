@@ -57,7 +57,7 @@ from masis.settings import UNCHECKED, Depth, Settings, database_path
 from masis.views.batches import BatchSummary
 from masis.views.headline import headline
 from masis.views.numbers import dollars, score_text
-from masis.views.words import FLAG, ISSUES, STANDING
+from masis.views.words import FLAG, ISSUES, stands
 
 
 @command()
@@ -393,9 +393,11 @@ class WorstAnswers:
         if self._emit.as_json:  # each as it comes: nobody waits for the last
             self._emit(record)
             return
-        stands = {"stands": drafted.removeprefix("answer ") + STANDING[summary.standing].text}
+        where, _ = stands(summary.standing, summary.state, summary.severity)
         rank = (place, 1.0 if quality is None else quality, self._count)
-        self._worst = sorted([*self._worst, (rank, record | stands)])[:WORST_SHOWN]
+        self._worst = sorted([*self._worst, (rank, record | {"stands": drafted.removeprefix("answer ") + where.text})])[
+            :WORST_SHOWN
+        ]
 
     def show(self) -> None:
         """Write the table, and under it the gravest issues in full; nothing where they came as JSON."""

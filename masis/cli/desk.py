@@ -27,7 +27,7 @@ from masis.views.headline import headline
 from masis.views.log_entries import entry_number, entry_word
 from masis.views.numbers import score_text
 from masis.views.story import asks_for_a_person, what_failed
-from masis.views.words import STANDING, VERDICT, stands
+from masis.views.words import VERDICT, stands
 
 NOTE = option("Anything else worth recording.", default="")
 
@@ -65,7 +65,8 @@ def queue(
     for row in rows:  # what an audit found is empty where it is hidden
         worst = (row.headline or "").partition("\n")[0]
         quality = "" if row.quality is None else score_text(row.quality)
-        cells.append((row.id, STANDING[row.standing].text, worst, quality, shortened(row.query, QUESTION_SHOWN)))
+        where, _ = stands(row.standing, row.state, row.severity)
+        cells.append((row.id, where.text, worst, quality, shortened(row.query, QUESTION_SHOWN)))
     emit(list(rows), table(("case", "stands", "worst issue", "quality", "question"), cells))
 
 

@@ -56,10 +56,10 @@ def metrics(
     if since and until and until < since:
         raise click.UsageError("--until lies before --since.")
     first = since.isoformat() if since else None
-    wanted = MeasureFilter(since=first, until=_after(until), role=role, models=models, datasets=datasets)
+    measure_filter = MeasureFilter(since=first, until=_after(until), role=role, models=models, datasets=datasets)
     if lake is None:
         workbench = shared.open_existing(db)
-        found, missed = workbench.metrics.report(wanted, by), workbench.lake.miss_rates()
+        found, missed = workbench.metrics.report(measure_filter, by), workbench.lake.miss_rates()
         record = found.model_dump(mode="json", exclude={"wanted"}) | {"samples": plain(missed)}
         emit(record, (*lines(found), *_sample_lines(missed)))
         return
@@ -69,8 +69,8 @@ def metrics(
         raise click.BadParameter(f"{lake}: holds no audited cases.", param_hint="'[DIR]'")
     from masis.datasets.lake_figures import lake_figures
 
-    read = lake_figures(str(lake), wanted, by)
-    found = MetricsReport(wanted=wanted, period=by, **read.rates._asdict(), distributions=read.distributions)
+    read = lake_figures(str(lake), measure_filter, by)
+    found = MetricsReport(wanted=measure_filter, period=by, **read.rates._asdict(), distributions=read.distributions)
     rows = sum(read.outcomes.values())
     parts = [f"{number:,} {name.replace('_', ' ')} ({number / rows:.1%})" for name, number in read.outcomes.items()]
     head = f"{counted(rows, 'case')}: {', '.join(parts)}" if rows else "No case matches."

@@ -37,7 +37,7 @@ def models() -> None:
       masis models get local:ORG/NAME
       masis models list
 
-    docs/verifiers.md says which models are understood and how to measure them.
+    docs/models.md says which models are understood and how to measure them.
     """
 
 
@@ -86,7 +86,7 @@ def list_models(emit: Emit = shared.EMIT) -> None:
         licence = record.licence or "licence not stated"
         line = f"{record.name}  {labels.words}  {licence}  {record.bytes / 1e6:,.0f} MB  {record.file}"
         emit({**plain(record), "tells": labels.words}, [line])
-    say(f"{counted(number, 'verifier model')} in the hub's cache. docs/verifiers.md names some to begin with.")
+    say(f"{counted(number, 'verifier model')} in the hub's cache. docs/models.md names some to begin with.")
 
 
 def download_missing(settings: Settings) -> None:

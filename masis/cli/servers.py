@@ -296,7 +296,7 @@ def mcp(
     say(f"Database: {workbench.database}. Judges: {judging}.")
     if listener is None:
         if sys.stdin.isatty():
-            say("Waiting for a client on stdin, which is a terminal: docs/mcp.md says how clients start this. Ctrl-C.")
+            say("Waiting for a client on stdin, which is a terminal (docs/frameworks.md). Stop it with Ctrl-C.")
         context.exit(transports.serve_stdio(server))
     say(f"Serving at {transports.address(listener)}")
     context.exit(transports.serve_http(server, listener, allowed, token))

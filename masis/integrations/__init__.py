@@ -5,9 +5,13 @@
 import importlib.util
 
 
-def require(what: str, extra: str, *packages: str) -> None:
-    """Raise MissingExtra, which says what installs them, where one of an extra's packages is not installed."""
+def require(what: str, extra: str, *modules: str) -> None:
+    """Raise MissingExtra, which says what installs them, where one of an extra's modules is not installed."""
     from masis.errors import MissingExtra  # a start of pytest, which finds our plugin here, imports no more
 
-    if not all(map(importlib.util.find_spec, packages)):
+    try:
+        there = all(map(importlib.util.find_spec, modules))
+    except ModuleNotFoundError:  # the package that a module belongs to
+        there = False
+    if not there:
         raise MissingExtra(f"{what}: pip install '.[{extra}]'")

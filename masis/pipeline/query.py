@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -45,14 +45,12 @@ def query_with_critique(
     a question or a retriever that is none, RetrievalFailed where the retriever fails, StepError where no draft could be
     written. For a retriever that is only async, the error names ``query_with_critique_async``.
     """
-    steps = _steps(query, retriever, options, settings, roles, draft)
-    found = None
     try:
-        while True:
-            found = steps.send(found).now()
+        _answered(query, retriever, options, settings, roles, draft, _Asked.now).send(None)  # it waits for nothing
     except StopIteration as done:
         result: PipelineResult = done.value
         return result
+    raise AssertionError
 
 
 async def query_with_critique_async(
@@ -68,14 +66,7 @@ async def query_with_critique_async(
 
     What can't be runs on a thread of its own. Cancelling the task stops the critique.
     """
-    steps = _steps(query, retriever, options, settings, roles, draft)
-    found = None
-    try:
-        while True:
-            found = await steps.send(found).later()
-    except StopIteration as done:
-        result: PipelineResult = done.value
-        return result
+    return await _answered(query, retriever, options, settings, roles, draft, _Asked.later)
 
 
 class _Asked(NamedTuple):
@@ -89,8 +80,8 @@ class _Asked(NamedTuple):
     ask_async: Callable[[], Any] | None
     failure: Callable[[str], MasisError] | None = None
 
-    def now(self) -> Any:
-        """Ask, and return the answer. Raises InputError where it has to be awaited."""
+    async def now(self) -> Any:
+        """Ask here, and return the answer. Raises InputError where it has to be awaited."""
         found = self._answer(self.ask)
         if inspect.isawaitable(found):
             if inspect.iscoroutine(found):
@@ -125,22 +116,23 @@ class _Asked(NamedTuple):
             raise self.failure(f"{type(error).__name__}: {error}") from error
 
 
-def _steps(
+async def _answered(
     query: str,
     retriever: Retriever,
     options: Options,
     settings: Settings | None,
     roles: Roles | None,
     draft: DraftWriter | None,
-) -> Generator[_Asked, Any, PipelineResult]:
-    """Yield what is to be asked next, take the answer, and return the result; all is checked before anything is."""
+    ask: Callable[[_Asked], Coroutine[Any, Any, Any]],
+) -> PipelineResult:
+    """Return the result, letting ``ask`` ask for each part of it; all is checked before anything is asked."""
     if not isinstance(query, str) or not query.strip():
         raise InputError("is empty", cure="Ask something.", field="query")
     settings = settings or Settings()
     chosen = options_of(PipelineOptions, options or {})
     if roles is None:
         check_models(settings)
-    found = documents((yield _search(retriever, query)))
+    found = documents(await ask(_search(retriever, query)))
     context = "\n\n---\n\n".join(f"[{each.path or each.id}]\n{each.content}" for each in found)  # assembleContext
     result = PipelineResult(context=context, search_results=found)
     if not chosen.generate_answer:
@@ -154,9 +146,8 @@ def _steps(
         return (roles or build_roles(settings)).drafter.draft(query, evidence(found))
 
     awaited = write if inspect.iscoroutinefunction(draft) else None
-    text = _text(
-        (yield _Asked("draft", write, awaited, lambda why: StepError(f"The draft could not be written: {why}")))
-    )
+    writing = _Asked("draft", write, awaited, lambda why: StepError(f"The draft could not be written: {why}"))
+    text = _text(await ask(writing))
     result = result.model_copy(update={"draft": text})
     enabled = settings.draft_critique if chosen.enable_critique is None else chosen.enable_critique
     if not enabled:
@@ -164,11 +155,12 @@ def _steps(
     if len(text.strip()) < settings.draft_min_length:
         why = f"The draft is shorter than {settings.draft_min_length} characters."
         return result.model_copy(update={"not_critiqued": why})
-    critique = yield _Asked(
+    critiquing = _Asked(
         "draft",
         lambda: critique_draft(query, text, found, chosen.critique_options, settings, roles),
         lambda: critique_draft_async(query, text, found, chosen.critique_options, settings, roles),
     )
+    critique = await ask(critiquing)
     return result.model_copy(update={"critique": critique, "draft": critique.revised_draft or text})
 
 

@@ -16,6 +16,7 @@ from pydantic_core import ErrorDetails
 
 from masis.errors import InputError
 from masis.schema.base import Share
+from masis.schema.case import Evidence
 from masis.schema.display import OneLine
 from masis.schema.run import ReviewReason
 from masis.schema.wording import counted
@@ -38,6 +39,10 @@ class SourceDocument(CamelRecord):
     type: str = ""
     path: str | None = None
     relevance_score: float | None = None
+
+    def as_evidence(self) -> Evidence:
+        """Return the chunk of evidence that it is."""
+        return Evidence.model_validate({"id": self.id, "text": self.content, "source": self.path, "type": self.type})
 
 
 class CritiqueOptions(CamelRecord):

@@ -108,6 +108,10 @@ class BackgroundTasks(Generic[T]):
         return begun
 
 
+AFTER_FAILURE_S = 5.0
+"""How long what failed waits at least before it is tried again: each try is a line in the log."""
+
+
 class Repeated(BackgroundTask):
     """Work at once and then again and again, until ``end``. What fails is logged and tried again."""
 
@@ -119,11 +123,13 @@ class Repeated(BackgroundTask):
     def work(self) -> None:
         """Do the work once, wait, and so on."""
         while True:
+            pause = self._every.total_seconds()
             try:
                 self._work(self._stop.is_set)
             except (MasisError, OSError) as error:
                 log.warning("%s could not be done now: %s", self._thread.name, error)
-            if self._stop.wait(self._every.total_seconds()):
+                pause = max(pause, AFTER_FAILURE_S)
+            if self._stop.wait(pause):
                 return
 
     def end(self) -> None:

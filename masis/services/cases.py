@@ -60,17 +60,17 @@ def _found_as_one(standings: Mapping[str, int]) -> dict[str, int]:
     return {**kept, "to_review": sum(standings.get(each, 0) for each in FOUND)}
 
 
-def waiting_in(wanted: CaseFilter) -> CaseFilter:
+def waiting_in(case_filter: CaseFilter) -> CaseFilter:
     """Narrow a filter to the cases that wait; one for decided cases only becomes one for all that wait.
 
     Auto-accepted cases wait for nobody, and are left in where the filter asks for what nothing was found in.
     """
-    standings = tuple(each for each in ("not_audited", *FOUND) if each in wanted.standings)
+    standings = tuple(each for each in ("not_audited", *FOUND) if each in case_filter.standings)
     every = len(standings) == len(FOUND) + 1  # no case that waits stands elsewhere
-    asked = wanted.states == ("accepted",) or (not every and "nothing_found" in standings)
+    asked = case_filter.states == ("accepted",) or (not every and "nothing_found" in standings)
     every_state: tuple[CaseState, ...] = (*WAITING, *(("accepted",) if asked else ()))
-    states = tuple(state for state in every_state if not wanted.states or state in wanted.states)
-    return wanted.model_copy(update={"states": states or WAITING, "standings": () if every else standings})
+    states = tuple(state for state in every_state if not case_filter.states or state in case_filter.states)
+    return case_filter.model_copy(update={"states": states or WAITING, "standings": () if every else standings})
 
 
 def machine_hidden(store: Store, actor: Actor, case_id: str) -> bool:
@@ -95,7 +95,7 @@ def machine_hidden(store: Store, actor: Actor, case_id: str) -> bool:
 
 def _without_machine(summary: CaseSummary) -> CaseSummary:
     """Return a summary that looks the same whatever an audit found: one drawn for a spot check, too."""
-    scores = ("quality", "revised_quality", "confidence", "overall", "fault_probability")
+    scores = ("quality", "revised_quality", "confidence", "overall", "fault_probability", "disagreement")
     hidden = dict.fromkeys(("run_id", *scores, "invalid", "uncited", "iterations", "tier", "headline", "severity"))
     hidden |= dict.fromkeys(("models", "flags", "reasons"), ())
     if summary.standing in FOUND:
@@ -134,8 +134,8 @@ def earlier_version(store: Store, case: Case) -> str | None:
 
 def newer_version(store: Store, case_id: str) -> str | None:
     """Return the id of the case that took the place of one; None where it is the newest version."""
-    wanted = DecisionFilter(case_id=case_id, kinds=("new_version",), size=1)
-    entries = store.decisions.entries(wanted).rows
+    log_filter = DecisionFilter(case_id=case_id, kinds=("new_version",), size=1)
+    entries = store.decisions.entries(log_filter).rows
     return next((entry.decision.newer_case for entry in entries if entry.decision), None)
 
 
@@ -213,15 +213,15 @@ class CaseService(Service):
             machine_hidden=True,
         )
 
-    def find_for(self, actor: Actor, wanted: CaseFilter) -> CasePage:
+    def find_for(self, actor: Actor, case_filter: CaseFilter) -> CasePage:
         """Return one page of the cases that match, as this reviewer may see them now.
 
         Where the policy hides the machine's verdict, neither filters nor order go by it.
         """
-        wanted = wanted.model_copy(update={"viewer": actor.name})
+        case_filter = case_filter.model_copy(update={"viewer": actor.name})
         if not self.hides_machine_from(actor) and not self._store.team.in_force(SamplePlan).version:
-            return self.find(wanted)
-        page = self.find(self.blinded(actor, wanted))
+            return self.find(case_filter)
+        page = self.find(self.blinded(actor, case_filter))
         rows = (_without_machine(row) if machine_hidden(self._store, actor, row.id) else row for row in page.rows)
         return page.model_copy(update={"rows": tuple(rows)})
 
@@ -241,27 +241,27 @@ class CaseService(Service):
         """
         return self.hides_machine_from(actor) and not actor.may("oversee")
 
-    def blinded(self, actor: Actor, wanted: CaseFilter) -> CaseFilter:
+    def blinded(self, actor: Actor, case_filter: CaseFilter) -> CaseFilter:
         """Return the filter without what shows the machine's verdict, where that is hidden from this reviewer."""
         if not self.hides_machine_from(actor):
-            return wanted
+            return case_filter
         policy = self._store.team.in_force(QueuePolicy)
-        update: dict[str, Any] = dict.fromkeys(("flags", "reasons", "tiers", "models"), ())
-        if set(FOUND) & set(wanted.standings):
-            update["standings"] = tuple(each for each in NOT_DECIDED if each in (*wanted.standings, *FOUND))
-            update["standings"] += ("decided",) * ("decided" in wanted.standings)
+        update: dict[str, Any] = dict.fromkeys(("flags", "reasons", "tiers", "severities", "models"), ())
+        if set(FOUND) & set(case_filter.standings):
+            update["standings"] = tuple(each for each in NOT_DECIDED if each in (*case_filter.standings, *FOUND))
+            update["standings"] += ("decided",) * ("decided" in case_filter.standings)
         update |= dict.fromkeys(("quality_from", "quality_to", "confidence_from", "confidence_to"))
-        if wanted.order in ("risk", "disagreement", "least_confident"):
+        if case_filter.order in ("risk", "disagreement", "least_confident"):
             update |= {"order": "random", "seed": policy.seed + 1}
-        update["reviewers"] = tuple(name for name in wanted.reviewers if name != POLICY.name)
-        if {"needs_review", "accepted"} & set(wanted.states):
-            update["states"] = tuple(dict.fromkeys((*wanted.states, "needs_review", "accepted")))
-        return wanted.model_copy(update=update)
+        update["reviewers"] = tuple(name for name in case_filter.reviewers if name != POLICY.name)
+        if {"needs_review", "accepted"} & set(case_filter.states):
+            update["states"] = tuple(dict.fromkeys((*case_filter.states, "needs_review", "accepted")))
+        return case_filter.model_copy(update=update)
 
-    def standings_for(self, actor: Actor, wanted: CaseFilter) -> dict[str, int]:
-        """Count the cases that match by where they stand, as this reviewer may see it now."""
-        found = self._store.cases.standings(self.blinded(actor, wanted.model_copy(update={"viewer": actor.name})))
-        return _found_as_one(found) if self.hides_machine_from(actor) else found
+    def standings_for(self, actor: Actor, case_filter: CaseFilter) -> tuple[dict[str, int], int]:
+        """Count the cases that match by where they stand, and those with lesser issues, as this reviewer may see it."""
+        found = self._store.cases.standings(self.blinded(actor, case_filter.model_copy(update={"viewer": actor.name})))
+        return (_found_as_one(found[0]), 0) if self.hides_machine_from(actor) else found
 
     def facets_for(self, actor: Actor) -> Facets:
         """Count the cases by each value that this reviewer may filter by now.
@@ -276,5 +276,6 @@ class CaseService(Service):
             states["needs_review"] = states.get("needs_review", 0) + accepted
         standings = _found_as_one(facets.standings)
         reviewers = {name: count for name, count in facets.reviewers.items() if name != POLICY.name}
-        hidden: dict[str, dict[str, int]] = {"flags": {}, "reasons": {}, "models": {}}
-        return facets.model_copy(update={**hidden, "standings": standings, "states": states, "reviewers": reviewers})
+        shown = {"standings": standings, "states": states, "reviewers": reviewers}
+        hidden: dict[str, dict[str, int]] = {name: {} for name in ("flags", "reasons", "severities", "models")}
+        return facets.model_copy(update={**hidden, **shown, "lesser": 0})

@@ -56,9 +56,9 @@ class ExportService(Service):
         self._access.require(actor, "export")
         return write_file(self._store, path, form, selection, encoding=encoding, watcher=Watcher(on_case))
 
-    def count(self, wanted: CaseFilter) -> int:
+    def count(self, case_filter: CaseFilter) -> int:
         """Count the cases that an export of a filter reads: all that match, but those with simulated decisions."""
-        return self._store.outcomes.count(wanted)
+        return self._store.outcomes.count(case_filter)
 
     def shows_hidden(self, form: str, selection: Selection | None = None) -> int:
         """Return of how many undecided cases an export shows what the team's policy hides from reviewers.
@@ -69,14 +69,14 @@ class ExportService(Service):
         if form == "cases" or self._store.team.in_force(QueuePolicy).machine == "first":
             return 0
         states: tuple[CaseState, ...] = ("needs_review", "needs_adjudication", "accepted")
-        wanted = selection.cases if form in FORMATS and selection else CaseFilter()
-        states = tuple(each for each in states if not wanted.states or each in wanted.states)
-        return self._store.cases.count_matching(wanted.model_copy(update={"states": states})) if states else 0
+        case_filter = selection.cases if form in FORMATS and selection else CaseFilter()
+        states = tuple(each for each in states if not case_filter.states or each in case_filter.states)
+        return self._store.cases.count_matching(case_filter.model_copy(update={"states": states})) if states else 0
 
-    def write_log_csv(self, actor: Actor, out: BinaryIO, wanted: DecisionFilter) -> int:
+    def write_log_csv(self, actor: Actor, out: BinaryIO, log_filter: DecisionFilter) -> int:
         """Write the entries of the decision log that match as CSV; returns how many. Raises NotAllowed."""
         self._access.require(actor, "export")
-        return write_log_csv(self._store, out, wanted)
+        return write_log_csv(self._store, out, log_filter)
 
 
 class Comparison(NamedTuple):

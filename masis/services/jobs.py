@@ -98,7 +98,8 @@ class WorkerDied(Exception):
 class Batch:
     """How far "audit everything" has come: ``done`` of ``total``, of which ``failed`` could not be audited.
 
-    ``standings`` counts where its cases stand since; ``cost_usd`` is None where a price is not known.
+    ``standings`` counts where its cases stand since, ``lesser`` those with lesser issues only; ``cost_usd`` is None
+    where a price is not known.
     """
 
     actor: Actor
@@ -113,6 +114,7 @@ class Batch:
     done: int = 0
     failed: int = 0
     standings: Counter[Standing] = field(default_factory=Counter)
+    lesser: int = 0
     cost_usd: float | None = 0.0
     running: set[str] = field(default_factory=set)
     stopping: bool = False
@@ -488,7 +490,9 @@ class Jobs:
         batch.done += 1
         batch.failed += error is not None
         with contextlib.suppress(MasisError):  # redacted meanwhile
-            batch.standings[self.workbench.cases.summary(job.subject).standing] += 1
+            case = self.workbench.cases.summary(job.subject)
+            batch.standings[case.standing] += 1
+            batch.lesser += case.lesser
         if uses_models(batch.settings):
             usage = None
             with contextlib.suppress(MasisError):  # not finished: what it has cost is in no result

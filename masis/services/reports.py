@@ -28,18 +28,18 @@ def case_report(view: CaseView, head: LogHead | None, run: Run | None = None, in
 
 
 def write_reports(
-    workbench: Workbench, folder: Path, wanted: Sequence[str] | CaseFilter, on_case: Callable[[int], None] | None = None
+    workbench: Workbench, folder: Path, cases: Sequence[str] | CaseFilter, on_case: Callable[[int], None] | None = None
 ) -> int:
     """Write a folder of reports that opens from disk: ``index.html`` and a page for each case; returns how many.
 
-    ``wanted`` are ids of cases, or a filter, whose order holds. The folder appears whole or not at all; one that holds
+    ``cases`` are ids of cases, or a filter, whose order holds. The folder appears whole or not at all; one that holds
     other files is refused. ``on_case`` hears how many are done. Raises InputError and UnknownRecord.
     """
     head = workbench.store.decisions.head()
     rows: list[tuple[str, Reported]] = []
     names: set[str] = {INDEX}
     with whole_folder(folder, INDEX) as made:
-        for done, case_id in enumerate(_ids(workbench, wanted), 1):
+        for done, case_id in enumerate(_ids(workbench, cases), 1):
             view = workbench.cases.open(case_id)
             name = _new_name(case_id, names)
             (made / name).write_text(case_report(view, head, index=INDEX), encoding="utf-8")
@@ -47,16 +47,16 @@ def write_reports(
             rows.append((name, Reported(view.case, view.state, flags, view.run, view.decision)))
             if on_case:
                 on_case(done)
-        (made / INDEX).write_text(report_index(rows, _described(wanted), head), encoding="utf-8")
+        (made / INDEX).write_text(report_index(rows, _described(cases), head), encoding="utf-8")
     return len(rows)
 
 
-def _ids(workbench: Workbench, wanted: Sequence[str] | CaseFilter) -> Iterator[str]:
-    if not isinstance(wanted, CaseFilter):
-        yield from dict.fromkeys(wanted)
+def _ids(workbench: Workbench, cases: Sequence[str] | CaseFilter) -> Iterator[str]:
+    if not isinstance(cases, CaseFilter):
+        yield from dict.fromkeys(cases)
         return
     for number in count(1):
-        page = workbench.cases.find(wanted.model_copy(update={"page": number, "size": _AT_ONCE}))
+        page = workbench.cases.find(cases.model_copy(update={"page": number, "size": _AT_ONCE}))
         if not page.rows:
             return
         yield from (row.id for row in page.rows)
@@ -72,10 +72,10 @@ def _new_name(case_id: str, names: set[str]) -> str:
     return name
 
 
-def _described(wanted: Sequence[str] | CaseFilter) -> Iterator[str]:
+def _described(cases: Sequence[str] | CaseFilter) -> Iterator[str]:
     """Yield what narrows the list, as a person wrote it."""
-    if not isinstance(wanted, CaseFilter):
+    if not isinstance(cases, CaseFilter):
         return
-    for name, value in wanted.model_dump(exclude_defaults=True).items():
+    for name, value in cases.model_dump(exclude_defaults=True).items():
         words = ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
         yield f"{name.replace('_', ' ')}: {words}"

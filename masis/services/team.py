@@ -48,19 +48,19 @@ class TeamService(Service):
         self._access.require(actor, "decide")
         return self._store.team.claim(case_id, name_of(actor), self._store.team.in_force(QueuePolicy).lease_minutes)
 
-    def claim_next(self, actor: Actor, wanted: CaseFilter, after: str | None = None) -> Lease | None:
+    def claim_next(self, actor: Actor, case_filter: CaseFilter, after: str | None = None) -> Lease | None:
         """Take the next case of a queue that this reviewer may decide; None where there is none.
 
         What another person takes in the meantime is passed over.
         """
         lost: list[str] = []
-        while (case_id := self.next_open(actor, wanted, after, lost)) is not None:
+        while (case_id := self.next_open(actor, case_filter, after, lost)) is not None:
             lost.append(case_id)
             try:
                 lease = self.claim(actor, case_id)
             except CaseHeld:
                 continue
-            if self._store.cases.summary(case_id).state in self.open_to(actor, wanted).states:
+            if self._store.cases.summary(case_id).state in self.open_to(actor, case_filter).states:
                 return lease
             self.release(actor, case_id)  # decided while it was being taken
         return None
@@ -96,13 +96,13 @@ class TeamService(Service):
         return work.model_copy(update={"decided_by": mine, "pending": others})
 
     def next_open(
-        self, actor: Actor, wanted: CaseFilter, after: str | None = None, without: Iterable[str] = ()
+        self, actor: Actor, case_filter: CaseFilter, after: str | None = None, without: Iterable[str] = ()
     ) -> str | None:
         """Return the next case of a queue that this reviewer may decide, behind ``after`` or from the start.
 
         Cases that they skipped come last, the one skipped longest ago first. None where there is none.
         """
-        open_ones = self.open_to(actor, wanted)
+        open_ones = self.open_to(actor, case_filter)
         left_out = {*without, *([after] if after else [])}
         if after is not None:
             found = self._store.cases.following(after, open_ones, without=left_out)
@@ -115,30 +115,31 @@ class TeamService(Service):
         skipped = [row.id for row in self._store.cases.search(again).rows if row.id not in left_out]
         return self._store.team.oldest_skipped(actor.name, skipped)
 
-    def open_to(self, actor: Actor, wanted: CaseFilter) -> CaseFilter:
+    def open_to(self, actor: Actor, case_filter: CaseFilter) -> CaseFilter:
         """Return the filter of the cases of a queue that wait and that this reviewer may take now."""
-        return self._waiting(actor, wanted).model_copy(update={"open_to": actor.name})
+        return self._waiting(actor, case_filter).model_copy(update={"open_to": actor.name})
 
-    def _waiting(self, actor: Actor, wanted: CaseFilter) -> CaseFilter:
+    def _waiting(self, actor: Actor, case_filter: CaseFilter) -> CaseFilter:
         """Return the filter of the cases of a queue that wait.
 
         A list of auto-accepted cases is a queue, too: who opened it looks at them one after the other. Where the policy
         hides what audits found, those cases are in every queue: which ones are accepted must not show.
         """
         cases = CaseService(self._store)
-        kept = ("accepted",) if wanted.states == ("accepted",) else ()
-        waiting = waiting_in(cases.blinded(actor, wanted.model_copy(update={"states": kept})))
+        kept = ("accepted",) if case_filter.states == ("accepted",) else ()
+        waiting = waiting_in(cases.blinded(actor, case_filter.model_copy(update={"states": kept})))
         blind = cases.hides_machine_from(actor)
         return waiting.model_copy(update={"states": (*WAITING, "accepted")}) if blind else waiting
 
-    def count_open(self, actor: Actor, wanted: CaseFilter) -> int:
+    def count_open(self, actor: Actor, case_filter: CaseFilter) -> int:
         """Count the cases of a queue that this reviewer may decide now, those that they skipped among them."""
-        return self._store.cases.count_matching(self.open_to(actor, wanted).model_copy(update={"skipped_too": True}))
+        open_ones = self.open_to(actor, case_filter).model_copy(update={"skipped_too": True})
+        return self._store.cases.count_matching(open_ones)
 
     def to_adjudicate(self, actor: Actor) -> CaseFilter:
         """Return the filter of the cases whose reviewers differ, this person not among them, in a queue's order."""
-        wanted = CaseFilter(states=("needs_adjudication",), undecided_by=actor.name)
-        return CaseService(self._store).blinded(actor, wanted)
+        case_filter = CaseFilter(states=("needs_adjudication",), undecided_by=actor.name)
+        return CaseService(self._store).blinded(actor, case_filter)
 
     def adjudications(self, actor: Actor, size: int = 200) -> CasePage:
         """Return the cases that wait for this person's adjudication; none for who may not adjudicate."""
@@ -146,9 +147,9 @@ class TeamService(Service):
             return CasePage(rows=(), total=0)
         return self._store.cases.search(self.to_adjudicate(actor).model_copy(update={"size": size}))
 
-    def why_empty(self, actor: Actor, wanted: CaseFilter) -> EmptyQueue:
+    def why_empty(self, actor: Actor, case_filter: CaseFilter) -> EmptyQueue:
         """Return why a queue has no case for this reviewer."""
-        page = self._store.cases.search(self._waiting(actor, wanted).model_copy(update={"page": 1, "size": 1000}))
+        page = self._store.cases.search(self._waiting(actor, case_filter).model_copy(update={"page": 1, "size": 1000}))
         everywhere = self._store.cases.count_matching(self._waiting(actor, CaseFilter()))
         works = [self._store.team.work(row.id) for row in page.rows]
         leases = [lease for work in works for lease in work.leases if lease.reviewer != actor.name]
@@ -212,8 +213,10 @@ class TeamService(Service):
 
         Others' are left out until all decisions of a shared case are made.
         """
-        wanted = DecisionFilter(case_id=case_id, kinds=("comment",), newest_first=False, size=1000, blind_to=actor.name)
-        rows = self._store.decisions.entries(wanted).rows
+        log_filter = DecisionFilter(
+            case_id=case_id, kinds=("comment",), newest_first=False, size=1000, blind_to=actor.name
+        )
+        rows = self._store.decisions.entries(log_filter).rows
         return tuple((entry.at, entry.decision) for entry in rows if entry.decision is not None)
 
     def _enter(

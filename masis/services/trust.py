@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -126,9 +127,10 @@ class YieldReport(NamedTuple):
 
 
 class Own(NamedTuple):
-    """The work of a reviewer, or of all ("" for a name): decisions in all and by active day, median seconds a case
-    that was decided or adjudicated (None: not recorded), shares; ``differ`` are the cases of several reviewers
-    settled by another verdict. ``adjudications`` are those that stand, ``escalations`` those of them that settle
+    """The work of a reviewer, or of all ("" for a name): decisions in all, by active day and by verdict, median seconds
+    of a decision and of an adjudication (None: not recorded), shares; ``differ`` are the cases of several reviewers
+    settled by another verdict; ``whole`` counts those settled by the same verdict on the same answer or correction, as
+    far as is known. ``adjudications`` are those that stand, ``escalations`` those of them that settle
     nothing; they are no decisions.
     """
 
@@ -141,11 +143,23 @@ class Own(NamedTuple):
     differ: tuple[str, ...] = ()
     adjudications: int = 0
     escalations: int = 0
+    whole: int = 0
+    verdicts: Mapping[str, int] = {}
+    adjudication_seconds: float | None = None
 
     @property
     def took(self) -> str:
-        """The median time a case in words."""
-        return "not recorded" if self.seconds is None else duration(1000 * self.seconds)
+        """The median time of a decision in words."""
+        return _in_words(self.seconds)
+
+    @property
+    def adjudication_took(self) -> str:
+        """The median time of an adjudication in words."""
+        return _in_words(self.adjudication_seconds)
+
+
+def _in_words(seconds: float | None) -> str:
+    return "not recorded" if seconds is None else duration(1000 * seconds)
 
 
 class PlanState(NamedTuple):
@@ -361,12 +375,14 @@ class TrustService:
             self._access.require(actor, "oversee")
         frame = self._decided(actor.name, settled=self._hides_open(actor))
         names = sorted(frame["reviewer"].unique()) if others else [actor.name]
-        return [_work(name, frame[frame["reviewer"] == name], frame) for name in names]
+        shared = frame[frame.duplicated("case_id", keep=False)]
+        answers = dict(zip(shared["entry"], self._answers_of(shared), strict=True))
+        return [_work(name, frame[frame["reviewer"] == name], frame, answers) for name in names]
 
     def together(self, actor: Actor) -> Own:
         """Return the figures of all reviewers together, of the decisions that this person may count."""
         frame = self._decided(actor.name, settled=self._hides_open(actor))
-        return _work("", frame, frame)
+        return _work("", frame, frame, {})
 
     def decisions_by(self, actor: Actor, kind: Literal["decision", "adjudication"] = "decision") -> dict[str, int]:
         """Count the decisions, or adjudications, of each person that this one may count: ``together`` has their sum."""
@@ -662,25 +678,41 @@ def _letters(number: int) -> str:
     return (_letters(number // 26 - 1) if number >= 26 else "") + chr(ord("A") + number % 26)
 
 
-def _work(name: str, mine: pd.DataFrame, frame: pd.DataFrame) -> Own:
-    """Measure the decisions and adjudications of a person (``mine``) among all that are in the frame."""
-    seconds = pd.to_numeric(mine["seconds"], errors="coerce")
-    adjudications, mine = mine["verdict"][mine["kind"] == "adjudication"], mine[mine["kind"] == "decision"]
+def _work(name: str, mine: pd.DataFrame, frame: pd.DataFrame, answers: Mapping[int, str | None]) -> Own:
+    """Measure the decisions and adjudications of a person (``mine``) among all that are in the frame.
+
+    ``answers`` tells by entry which answer a decision lets stand, where that is known.
+    """
+    adjudicated, mine = mine[mine["kind"] == "adjudication"], mine[mine["kind"] == "decision"]
     settling = frame[frame["settles"].astype(bool) & (frame["verdict"] != "escalate")]
     final = dict(zip(settling["case_id"], settling["verdict"], strict=True))
+    stands = dict(zip(settling["case_id"], settling["entry"], strict=True))
     several = set(frame["case_id"][frame.duplicated("case_id", keep=False)])
     compared = mine[mine["case_id"].isin(several) & mine["case_id"].isin(final)]
     agreed = [final[case] == verdict for case, verdict in zip(compared["case_id"], compared["verdict"], strict=True)]
-    seconds = seconds[seconds >= LEAST_SECONDS]
+    whole = sum(
+        same and (None in (pair := {answers.get(entry), answers.get(stands[case])}) or len(pair) == 1)
+        for case, entry, same in zip(compared["case_id"], compared["entry"], agreed, strict=True)
+    )
     none = Estimate(None, why="no decision")
     return Own(
         name,
         len(mine),
         len(mine) / mine["at"].str.slice(0, 10).nunique() if len(mine) else None,
-        float(seconds.median()) if len(seconds) else None,
+        _median_seconds(mine),
         share(mine["verdict"] == "override", mine["question"].to_numpy(dtype=str)) if len(mine) else none,
         share(agreed),
         tuple(case for case, same in zip(compared["case_id"], agreed, strict=True) if not same),
-        len(adjudications),
-        int((adjudications == "escalate").sum()),
+        len(adjudicated),
+        int((adjudicated["verdict"] == "escalate").sum()),
+        whole,
+        Counter(mine["verdict"]),
+        _median_seconds(adjudicated),
     )
+
+
+def _median_seconds(rows: pd.DataFrame) -> float | None:
+    """Return the median time that people took; None where none was recorded."""
+    seconds = pd.to_numeric(rows["seconds"], errors="coerce")
+    seconds = seconds[seconds >= LEAST_SECONDS]
+    return float(seconds.median()) if len(seconds) else None

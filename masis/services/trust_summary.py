@@ -33,6 +33,10 @@ def figure(found: Estimate, *, share: bool = True, brief: bool = False) -> str:
 
 
 IN_VIEW = "Who sees a verdict agrees with it more often: these figures flatter the audit."
+UPHELD = (
+    "Upheld: of a reviewer's decisions on cases that several decided and that are settled, those whose verdict stands; "
+    "with their correction: those of them whose correction, or approved answer, stands as well."
+)
 TOO_WIDE = 0.3
 """Width of an interval from which on a figure says little: it can't tell mostly right from half right."""
 _STRENGTHS = (
@@ -50,7 +54,7 @@ def how_sure(found: Estimate) -> str:
     """Say whether a share rests on enough to tell; "" where it does."""
     if found.value is None or found.low is None or found.high is None or found.high - found.low <= TOO_WIDE:
         return ""
-    return f"{found.n:,} are too few to tell: it may be anything from {found.low:.0%} to {found.high:.0%}."
+    return f"{found.n:,} are too few to tell: it may be anything from {percent(found.low)} to {percent(found.high)}."
 
 
 def _strength(value: float) -> str:
@@ -106,7 +110,7 @@ def _of(found: Estimate) -> str:
     text = f"{round(found.value * found.n):,} of {found.n:,}"
     if found.low is None or found.high is None:
         return text
-    return f"{text} (the true share may be anything from {found.low:.0%} to {found.high:.0%})"
+    return f"{text} (the true share may be anything from {percent(found.low)} to {percent(found.high)})"
 
 
 def how_far(report: MachineReport) -> str:
@@ -164,7 +168,7 @@ def _next(report: MachineReport, missed: MissReport, watch: Watch | None) -> str
     if missed.drawable < needed:
         steps.append(f"Audit more answers for a random sample: {too_few(missed.drawable, needed)}.")
     steps.append(
-        f"A lead draws {needed} at random for blind decisions (Guarantee): without a fault among them, at most 2% of "
+        f"Draw {needed} at random for blind decisions (Guarantee): without a fault among them, at most 2% of "
         "the answers that pass are faulty, with 95% certainty."
     )
     return "\n".join(f"{number}. {step}" for number, step in enumerate(steps, start=1))

@@ -80,7 +80,7 @@ CALLS = Group(
 LOCAL = Group(
     "local",
     "Verifier models on this machine",
-    "From which scores a model named local:... gives a verdict; between them it can't decide (docs/verifiers.md).",
+    "From which scores a model named local:... gives a verdict; between them it can't decide (docs/models.md).",
     prefix="local_",
 )
 CITATIONS = Group(

@@ -22,7 +22,8 @@ QueueOrder = Literal["risk", "disagreement", "least_confident", "oldest", "newes
 """``risk``: what must be looked at, then what could not be certified, then the rest, each by the severity of the worst
 issue, then by the estimated probability that the answer is faulty; ``disagreement``: where citation engine, critic and
 judge disagree most; ``least_confident``: lowest confidence in the answer, unscored ones first; ``oldest``, ``newest``:
-by import; ``random``: drawn with a seed. Cases not yet audited come last in the first three."""
+by import; ``random``: drawn with a seed. In the first three, cases not yet audited come last, and behind them what the
+viewer has decided and others are still to settle."""
 
 PageSize = Annotated[int, Field(ge=1, le=1000)]
 RISK_OF_FITTED = 3.0
@@ -41,12 +42,12 @@ class CaseFilter(Record):
 
     Values within one field are alternatives (any of these states); fields narrow each other. ``text`` finds cases that
     hold all its words in id, question, answer or evidence; if none does, the last one, from three letters on, is taken
-    as the beginning of a word. ``flags`` are
-    issues found in the original answer, ``reasons`` why its run needs review, ``tiers`` how pressing the most pressing
-    of these reasons is. ``standings`` is where cases stand for people, ``viewer`` who they stand so for: a shared case
-    that this reviewer has decided ``waits`` for the others, for nobody else. ``open_to`` names a reviewer: cases whose
-    decision they have made or skipped (unless ``skipped_too``), that others have taken, or that are assigned to as many
-    others as are wanted, don't match. ``undecided_by`` leaves out what one person has decided.
+    as the beginning of a word. ``flags`` are issues found in the original answer, ``reasons`` why its run needs
+    review, ``tiers`` how pressing the most pressing of these reasons is, ``severities`` how severe the worst issue is
+    (``none``: an audit found none). ``standings`` is where cases stand for people, ``viewer`` who they stand so for: a
+    shared case that this reviewer has decided ``waits`` for the others, for nobody else. ``open_to`` names a reviewer:
+    cases whose decision they have made or skipped (unless ``skipped_too``), that others have taken, or that are
+    assigned to as many others as are wanted, don't match. ``undecided_by`` leaves out what one person has decided.
     """
 
     text: str = ""
@@ -56,6 +57,7 @@ class CaseFilter(Record):
     flags: tuple[str, ...] = ()
     reasons: tuple[str, ...] = ()
     tiers: tuple[ReviewTier, ...] = ()
+    severities: tuple[Severity | Literal["none"], ...] = ()
     fields: tuple[str, ...] = ()
     datasets: tuple[str, ...] = ()
     models: tuple[str, ...] = ()
@@ -80,6 +82,7 @@ class CaseSummary(OneLine, Record):
     ``revised_quality`` is that of its best revision, None where there is none. ``headline``: in a line what is worst
     about the answer, in words from outside; where there are more issues, a second line counts them by kind.
     ``severity`` is that of its worst issue; within it the order ``risk`` goes by the estimated ``fault_probability``.
+    ``disagreement`` is how far citation engine, critic and evaluator differ, from 0 to 1.
 
     ``version`` changes whenever state, run or decision changes; hand it in with a decision, which is refused if it has.
     """
@@ -109,6 +112,12 @@ class CaseSummary(OneLine, Record):
     version: int
     fault_probability: float | None = None
     severity: Severity | None = None
+    disagreement: float | None = None
+
+    @property
+    def lesser(self) -> bool:
+        """Whether it counts as one where nothing was found, but has lesser issues."""
+        return self.standing == "nothing_found" and self.severity is not None
 
     def __repr__(self) -> str:
         quality = "no quality" if self.quality is None else f"quality {self.quality:.2f}"
@@ -120,9 +129,11 @@ CasePage = Page[CaseSummary]
 
 
 class Facets(Record):
-    """How many cases have which value, over the whole store."""
+    """How many cases have which value, over the whole store; ``lesser`` of those in ``nothing_found`` have an issue."""
 
     standings: dict[str, int]
+    lesser: int
+    severities: dict[str, int]
     states: dict[str, int]
     fields: dict[str, int]
     datasets: dict[str, int]

@@ -90,10 +90,12 @@ CREATE INDEX cases_reviewer ON cases (reviewer);
 CREATE INDEX cases_flags ON cases (flags);
 CREATE INDEX cases_reasons ON cases (reasons);
 CREATE INDEX cases_models ON cases (models);
+CREATE INDEX cases_severity ON cases (severity, standing, iterations);
 CREATE INDEX cases_pending ON cases (seq) WHERE pending > 0;
 -- all that is filtered and sorted by: a filtered list is one pass over this index
 CREATE INDEX cases_filtered ON cases (
-    state, standing, tier, field, dataset, reviewer, quality, confidence, risk, disagreement, doubt, flags, reasons, models
+    state, standing, tier, field, dataset, reviewer, quality, confidence, risk, disagreement, doubt, flags, reasons,
+    models, severity, iterations
 );
 
 

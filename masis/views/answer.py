@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NotRequired, TypedDict, get_args
 
 from masis.audit.issues import about_same_words
@@ -72,7 +72,8 @@ class IssueData(RaisedData):
     """One fault with its number, 1 for the one of the headline; ``also`` is what else was raised about its words.
 
     ``quote`` are the words it is about, where no other text has them. ``insert`` is what a correction adds for a
-    missing point; ``claim`` is then less than zero, and ``EvidencePiece.claims`` has it where the evidence says it.
+    missing point, behind the sentence ``after`` where there is one; ``claim`` is then less than
+    zero, and ``EvidencePiece.claims`` has it where the evidence says it.
     """
 
     number: int
@@ -80,6 +81,7 @@ class IssueData(RaisedData):
     evidence: list[str]
     quote: NotRequired[str]
     insert: NotRequired[str]
+    after: NotRequired[str]
     claim: NotRequired[int]
     course: NotRequired[LabelData]
     placed: bool
@@ -325,10 +327,22 @@ def _issues(case: Case, iteration: Iteration, courses: dict[str, Course]) -> tup
             data["claim"] = -number
             cited = "".join(f" [{name}]" for name in data["evidence"])
             data["insert"] = f"{head['description'].rstrip('. ')}{cited}."
+            data["after"] = _citing(iteration, data["evidence"])
         if course := courses.get(first.id):
             data["course"] = label(COURSE[course])
         issues.append(data)
     return issues, [[span for each in fault if (span := _span(each))] for fault in faults]
+
+
+def _citing(iteration: Iteration, evidence: Collection[str]) -> str:
+    """Return the last sentence of an answer that cites one of these chunks, with its markers; "" where none does."""
+    audit = iteration.citation_audit
+    found = [each.sentence for each in audit.citations if each.evidence_id in evidence and each.sentence is not None]
+    if not found:
+        return ""
+    sentence = audit.sentences[max(found)]
+    ends = [each.marker_end for each in audit.citations if each.sentence == max(found)]
+    return iteration.answer[sentence.start : max(sentence.end, *ends)].strip()
 
 
 def _span(issue: Issue) -> Span | None:

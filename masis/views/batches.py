@@ -93,9 +93,8 @@ class BatchSummary:
         """Yield what was done, line by line."""
         again = f", {counted(self.skipped, 'case')} skipped (audited before with these settings)"
         yield (
-            f"{counted(self.audited, 'case')} audited{again if self.skipped else ''}: {self.flagged:,} original "
-            f"{'answer' if self.flagged == 1 else 'answers'} flagged, {self.needs_review:,} still to be reviewed after "
-            "revision."
+            f"{counted(self.audited, 'case')} audited{again if self.skipped else ''}: something is wrong with "
+            f"{self.flagged:,}, {self.needs_review:,} {'needs' if self.needs_review == 1 else 'need'} review."
         )
         if self.skipped_incomplete:
             yield (
@@ -133,7 +132,7 @@ class BatchSummary:
             yield (
                 f"{counted(self.unconfirmed, 'claim')} of {counted(self.unconfirmed_answers, 'answer')} not confirmed "
                 f"by the offline checks; a verifier model would decide {them}: --model verifier=offline,local:ORG/NAME "
-                "(docs/verifiers.md)."
+                "(docs/models.md)."
             )
 
     def _latencies(self, settings: Settings) -> Iterator[str]:

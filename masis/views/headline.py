@@ -27,7 +27,9 @@ LONGEST_HEADLINE = 150
 MISSING = "Missing information: "
 """How the description of a missing point begins; what follows is the point."""
 
-LONGEST_VALUE, LONGEST_ID, LONGEST_OBJECTION = 40, 30, 90
+LONGEST_VALUE, LONGEST_ID = 40, 30
+LONGEST_LEAD = 15
+"""Characters of what may stand before a line of the critic and between its parts."""
 LED_IN = 25
 """Characters of a quotation before the words it is about: where a narrow row cuts the line, they still stand in it."""
 
@@ -59,7 +61,7 @@ KINDS: dict[str, Kind] = {
     "unscored": Kind("step without a result", "steps without a result", "calm"),
     "unconfirmed": Kind("claim not confirmed", "claims not confirmed", "calm"),
     "uncertified": Kind("reason not to certify", "reasons not to certify", "calm"),
-    "redundant": Kind("redundant citation", "redundant citations", "calm"),
+    "redundant": Kind("remark: redundant citation", "remarks: redundant citations", "calm"),
     "nothing": Kind("", "", "calm"),
 }
 """Every kind of issue, the gravest first: the first that occurs makes the headline, but for a redundant citation."""
@@ -81,10 +83,11 @@ _NO_ISSUE = frozenset({"failed", "reason", "uncertified"})
 
 
 class Quotation(NamedTuple):
-    """Words from outside that a line quotes; ``about`` are those of them that the line is about."""
+    """Words from outside that a line quotes, within ``marks``; ``about`` are those of them that the line is about."""
 
     words: str
     about: str = ""
+    marks: tuple[str, str] = ("“", "”")
 
 
 class _Line(NamedTuple):
@@ -105,8 +108,8 @@ class _Line(NamedTuple):
         ):  # what a short one leaves is the others'
             longest = max(longest, room // left)
             room -= min(length, longest)
-        written = [each if isinstance(each, str) else f"“{_window(*each, longest)}”" for each in self.parts]
-        return "".join([lead, *written])
+        line = "".join([lead, *(each if isinstance(each, str) else _quoted(each, longest) for each in self.parts)])
+        return line.replace("….", "…")
 
 
 class Headline(NamedTuple):
@@ -224,11 +227,13 @@ def _found(audit: CitationAudit, claims: Sequence[ClaimCheck], issues: Sequence[
     lines: list[tuple[str, _Line, int | None, range]] = [
         (kind, text, None, range(0)) for kind, text in _sentences(audit, ())
     ]
+    objections: dict[int | None, Issue] = {}
     for issue in issues:
         if kind := _kind_of(issue):
             within = None if issue.start is None else bisect_right(starts, issue.start) - 1
             lines.append((kind, _issue_line(issue), within, range(0)))
-    objections = {within: text for kind, text, within, _ in reversed(lines) if kind in ("safety", "serious")}
+            if kind in ("safety", "serious"):
+                objections.setdefault(within, issue)
     unquoted = audit.model_copy(update={"quotes": ()})
     lines += [
         (
@@ -292,7 +297,7 @@ _TOLD: tuple[ReviewCode, ...] = (
 
 
 def _sentences(
-    audit: CitationAudit, claims: Sequence[ClaimCheck], objections: Mapping[int | None, _Line] = MappingProxyType({})
+    audit: CitationAudit, claims: Sequence[ClaimCheck], objections: Mapping[int | None, Issue] = MappingProxyType({})
 ) -> Iterator[tuple[str, _Line]]:
     """Yield the kind and the line of what is wrong with quotations, claims and citations, as the answer has them.
 
@@ -305,10 +310,8 @@ def _sentences(
     # those with both words come first: they can be checked at a glance
     for check in sorted(claims, key=lambda check: not _exact(check)):
         if check.verdict == "contradicted" or (check.verdict == "supported" and check.contradictions):
-            said = None if _shown(check) else objections.get(check.claim.sentence)
-            objection = _cut(_clean(str(said.parts[0]), LONGEST_TEXT), LONGEST_OBJECTION) if said else ""
-            line = _Line((f"{objection}: ", Quotation(_words(check)))) if objection else _contradicted(check)
-            yield "contradicted", line
+            objection = None if _shown(check) else objections.get(check.claim.sentence)
+            yield "contradicted", _issue_line(objection, _words(check)) if objection else _contradicted(check)
         elif check.verdict == "unsupported":
             yield "unsupported", _unsupported(check)
         elif check.verdict == "partial":
@@ -366,10 +369,30 @@ def gravity(issue: Issue, check: ClaimCheck | None) -> tuple[int, bool]:
     return [*KINDS].index(_kind(issue)), check is not None and not _exact(check)
 
 
-def _issue_line(issue: Issue) -> _Line:
+def _issue_line(issue: Issue, claim: str = "") -> _Line:
+    """Return the line of an issue; the critic's has the words of the answer and what the evidence says in their place.
+
+    ``claim`` is quoted where the issue quotes nothing.
+    """
     if issue.rule == "source_conflict":  # the reason has both values, the description none
         return _Line((issue.reason.rstrip("."),))
-    return _Line((issue.description.removeprefix(MISSING).rstrip("."),))
+    what = _plain(issue.description.removeprefix(MISSING))
+    if issue.source != "critic":
+        return _Line((what,))
+    says, quote = _plain(issue.reason), _plain(issue.quote or claim)
+    if says and issue.evidence_ids and not any(each in says for each in issue.evidence_ids):
+        says = f"{_id(issue.evidence_ids[0])}: {says}"
+    quote = "" if quote.casefold() in what.casefold() else quote
+    if quote and says and len(f"{what}{quote}{says}") > LONGEST_HEADLINE - LONGEST_LEAD:
+        return _Line(("The answer says ", Quotation(quote), ". ", _bare(says)))
+    parts: list[str | Quotation] = [_bare(what)]
+    parts += [": ", Quotation(quote)] if quote else []
+    parts += [". ", _bare(says)] if says else []
+    return _Line(tuple(parts))
+
+
+def _bare(words: str) -> Quotation:
+    return Quotation(words, marks=("", ""))
 
 
 def _fabricated(audit: CitationAudit, references: Sequence[str]) -> _Line:
@@ -430,7 +453,8 @@ def _contradicted(check: ClaimCheck) -> _Line:
         return _Line((f"{who} has {theirs} where the answer has {mine}" if check.verified else has,))
     claim = _plain(_words(check))
     mine = _plain(first.claim_text)
-    ours, about = Quotation(claim if mine in claim else mine, mine), _differing(claim, mine, theirs)
+    whole, about = claim if mine in claim else mine, _differing(claim, mine, theirs)
+    ours = Quotation(whole, mine if mine != whole else _differing(theirs, theirs, whole))
     if first.kind == "source":
         return _Line((f"The source of {who}, ", Quotation(theirs, about), ", contradicts ", ours))
     return _Line((f"{who} contradicts ", ours, ": ", Quotation(theirs, about)))
@@ -490,9 +514,13 @@ def _plain(words: str) -> str:
     return re.sub(r"\s+([.,;:!?])", r"\1", _clean(words, LONGEST_TEXT)).rstrip(" .,;:")
 
 
-def _window(words: str, about: str, longest: int) -> str:
-    """Return at most so many characters of words to quote, so cut that those they are quoted for stand in them."""
-    text = _plain(words)
+def _quoted(quotation: Quotation, longest: int) -> str:
+    """Return at most so many characters of a quotation, so cut that the words it is about stand in them."""
+    opens, closes = quotation.marks
+    return f"{opens}{_window(_plain(quotation.words), quotation.about, longest)}{closes}"
+
+
+def _window(text: str, about: str, longest: int) -> str:
     at = max(text.find(about), 0)
     if len(text) <= longest or at + len(about) < longest:
         return _cut(text, longest)
@@ -519,13 +547,16 @@ def _compared(words: Sequence[re.Match[str]]) -> list[str]:
 
 
 def _differing(claim: str, mine: str, evidence: str) -> str:
-    """Return the words of the evidence that stand where the claim has its own; "" where the two don't differ."""
+    """Return the words of the evidence that stand where the claim has its own; "" where the two don't differ.
+
+    Of several places one with a figure or a negation is taken: how else the two are put says less.
+    """
     ours, theirs = (list(_WORD.finditer(text)) for text in (claim, evidence))
     at = claim.find(mine)
     own = [at < each.end() and each.start() < at + len(mine) for each in ours]
     compared = SequenceMatcher(None, _compared(ours), _compared(theirs), autojunk=False)
     changes = [
-        (any(own[first:last]), kind == "replace", -start, end)
+        (any(own[first:last]), _decides(theirs[start:end]), kind == "replace", -start, end)
         for kind, first, last, start, end in compared.get_opcodes()
         if kind in ("replace", "insert")
     ]
@@ -534,3 +565,10 @@ def _differing(claim: str, mine: str, evidence: str) -> str:
         return ""
     *_, start, end = max(changes)
     return evidence[theirs[-start].start() : theirs[end - 1].end()]
+
+
+_DECIDING = re.compile(r"\d|\b(?:no|not|never|none|neither|nor|without|cannot)\b|n['’]t\b", re.IGNORECASE)
+
+
+def _decides(words: Sequence[re.Match[str]]) -> bool:
+    return any(_DECIDING.search(each.group()) for each in words)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import date
+from decimal import ROUND_HALF_UP, Decimal
 
 NOTHING = "–"
 """Stands where there is no value."""
@@ -17,10 +18,12 @@ def score_text(value: float | None) -> str:
 
 
 def percent(share: float | None) -> str:
-    """Write a share in percent, with one decimal where it is small."""
+    """Write a share in percent, half a per cent rounded up, with one decimal where it is small or close to all."""
     if share is None:
         return NOTHING
-    return f"{share:.0%}" if share in (0, 1) or share >= 0.1 else f"{share:.1%}"
+    whole = share in (0, 1) or 0.1 <= share < 0.995
+    written = Decimal(repr(float(share))) * 100  # as it is written: the float nearest to 0.575 lies below it
+    return f"{written.quantize(Decimal('1' if whole else '0.1'), ROUND_HALF_UP)}%"
 
 
 def number(value: float | None) -> str:

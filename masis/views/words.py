@@ -113,7 +113,7 @@ SEVERITY: dict[Severity, Word] = {
 """How severe the worst issue of an answer is, the most severe first."""
 
 
-NOTHING_SERIOUS = Word("Nothing serious found", "calm", "The audit found lesser issues only, and nothing unconfirmed")
+LESSER = Word("Lesser issues only", "calm", "The audit found lesser issues, and nothing serious or unconfirmed")
 """Stands in place of ``STANDING["nothing_found"]`` where the answer has a lesser issue."""
 
 
@@ -125,7 +125,7 @@ def stands(standing: Standing, state: CaseState, severity: Severity | None) -> t
     if standing == "waits" and state in WAITS_FOR:
         return WAITS_FOR[state], ""
     open_ = standing in ("wrong", "not_confirmed", "to_review") or state in ("needs_review", "new")
-    word = NOTHING_SERIOUS if standing == "nothing_found" and severity else STANDING[standing]
+    word = LESSER if standing == "nothing_found" and severity else STANDING[standing]
     return word, "" if open_ else STATE[state].text
 
 
@@ -148,7 +148,7 @@ ENTRY: dict[EntryKind, Word] = {
     "untag": Word("Tag removed", "calm", "Takes a tag from a case"),
     "skip": Word("Skipped", "calm", "Leaves a case undecided"),
     "comment": Word("Comment", "calm", "What somebody wrote about a case"),
-    "guarantee": Word("Guarantee", "calm", "A lead applied or ended a guaranteed threshold of auto-acceptance"),
+    "guarantee": Word("Guarantee", "calm", "A guaranteed threshold of auto-acceptance was applied or ended"),
     "new_version": Word("New version", "calm", "A case with more evidence takes the place of this one"),
     "redaction": Word("Redaction", "warn", "Removes what was written in an earlier entry"),
 }
@@ -173,7 +173,7 @@ VERDICT: dict[str, Word] = {
 REFERENCE: dict[str, Word] = {
     "fabricated": Word("fabricated", "bad", "Points at evidence that does not exist"),
     "misattributed": Word("misattributed", "warn", "Another chunk of evidence supports it"),
-    "redundant": Word("redundant", "calm", "The other citations support the sentence without it"),
+    "redundant": Word("redundant", "calm", "A remark, no issue: the other citations support the sentence without it"),
     "unsupported": Word("does not support this", "bad", "The evidence it names does not support this"),
     "contradicts": Word("contradicts this", "bad", "The evidence it names contradicts this"),
     "valid": Word(

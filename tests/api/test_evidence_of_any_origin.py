@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import re
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -12,11 +13,12 @@ import pytest
 import masis
 from masis.api import audits
 from masis.errors import InputError, SettingsError, StepError
-from masis.offline.roles.verifier import OfflineVerifier
+from masis.offline.matching.evidence_index import EvidenceIndex
 from masis.schema.case import Case, evidence_of
 from masis.settings import ROLES, Settings
 from tests.served_replies import Behaviour, Request
 from tests.serving_models import ModelServer
+from tests.waiting import PATIENCE_S, until
 
 TEXT = "The bridge is 120 metres long."
 OTHER = "It was opened in 1931."
@@ -153,18 +155,22 @@ def test_one_text_is_never_read_letter_by_letter(claims: Any, evidence: Any, tol
 
 
 def test_a_check_of_many_claims_can_be_stopped_in_the_middle(monkeypatch: pytest.MonkeyPatch) -> None:
-    verified: list[int] = []
-    verify = OfflineVerifier.verify
+    assessed, left = list[str](), threading.Event()
+    assess = EvidenceIndex.assess
 
-    def counted(self: Any, claims: Any, evidence: Any) -> Any:
-        verified.append(len(claims))
-        return verify(self, claims, evidence)
+    def waiting(self: Any, claim: str, *arguments: Any, **context: Any) -> Any:
+        assessed.append(claim)
+        if len(assessed) == 3:
+            left.wait(PATIENCE_S)
+        return assess(self, claim, *arguments, **context)
 
-    monkeypatch.setattr(OfflineVerifier, "verify", counted)
+    monkeypatch.setattr(EvidenceIndex, "assess", waiting)
     with pytest.raises(StepError, match="stopped"):
-        audits.verify_claims([CLAIM] * 100, [CHUNK], cancelled=lambda: sum(verified) >= 30)
-    assert sum(verified) == 30
-    assert len(audits.verify_claims([CLAIM] * 25, [CHUNK])) == 25
+        audits.verify_claims([TEXT] * 100, [CHUNK], cancelled=lambda: len(assessed) == 3)
+    left.set()
+    until(lambda: all(each.name != "claims" for each in threading.enumerate()), "the check ends")
+    assert len(assessed) == 3
+    assert len(audits.verify_claims([TEXT] * 25, [CHUNK])) == 25
 
 
 def test_no_model_is_asked_on_after_a_stop() -> None:

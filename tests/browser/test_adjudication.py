@@ -38,10 +38,13 @@ def test_a_lead_adjudicates_by_keys_and_sees_what_was_recorded(open_tab: Callabl
         heading = page.get_by_role("heading", name="Evidence (")
         for part in (heading, page.get_by_role("button", name="Take Ben's decision"), reason):
             assert part.evaluate("each => each.getBoundingClientRect().bottom") < 900
+        expect(page.locator(".st-key-adjudicated-answer .answer .chosen").first).to_be_in_viewport()
         page.mouse.click(20, 500)
         page.keyboard.press("ArrowDown")
         frame = "getComputedStyle(document.activeElement, '::before').boxShadow"
         assert page.evaluate(f"[document.activeElement.tagName, {frame}]") == ["MAIN", "none"]
+        buttons = page.locator(".st-key-final-verdicts")
+        before = buttons.evaluate("each => each.getBoundingClientRect().top")
         page.keyboard.press("o")
         expect(corrected).to_be_focused()
         expected = corrected.input_value()
@@ -65,6 +68,9 @@ def test_a_lead_adjudicates_by_keys_and_sees_what_was_recorded(open_tab: Callabl
             assert part.evaluate("each => each.getBoundingClientRect().bottom") <= top < 880
         tab.settle()
         page.keyboard.press("Escape")
+        page.keyboard.press("Shift+T")
+        expect(form.get_by_label("Note").first).to_be_focused()
+        page.keyboard.press("Escape")
         page.keyboard.press("x")
         page.keyboard.type("x, even so 1", delay=20)  # what follows the key at once is typed, and is no key
         expect(reason).to_have_value("x, even so 1")
@@ -74,6 +80,7 @@ def test_a_lead_adjudicates_by_keys_and_sees_what_was_recorded(open_tab: Callabl
         expect(done).to_be_in_viewport()
         expect(page.get_by_text("1 left for you, 1 decided now")).to_be_visible()
         tab.settle()
+        assert abs(buttons.evaluate("each => each.getBoundingClientRect().top") - before) < 2
         with closing(Workbench.open(tmp_path / "team.db")) as workbench:
             kinds = [entry.decision and entry.decision.kind for entry in workbench.store.decisions.iterate()]
             assert kinds.count("adjudication") == 1
@@ -106,6 +113,13 @@ def test_a_lead_adjudicates_by_keys_and_sees_what_was_recorded(open_tab: Callabl
         expect(reason).to_be_focused()
         expect(reason).to_have_value("read")
         page.keyboard.press("Escape")
+        page.keyboard.press("e")
+        expect(reason).to_be_focused()
+        page.keyboard.type("Mine.")  # in place of what was taken, not behind it
+        expect(form.get_by_label("Reason (changed from").first).to_have_value("Mine.")
+        page.keyboard.type(" Still.")  # the label changes while it is typed
+        expect(reason).to_have_value("Mine. Still.")
+        page.keyboard.press("Escape")
         page.keyboard.press("1")
         page.keyboard.press("Control+Enter")  # in one breath: it is recorded once the decision has been taken
         expect(page.get_by_text("Overridden as final verdict: “").filter(has_text=DIFFERING[0])).to_be_in_viewport()
@@ -117,3 +131,7 @@ def test_a_lead_adjudicates_by_keys_and_sees_what_was_recorded(open_tab: Callabl
         tab.settle()
         page.keyboard.press("m")
         expect(form.get_by_label("Reason").first).to_be_visible()
+        page.goto(f"{base}/team")
+        page.get_by_role("link", name="Trust: agreement in detail").click()  # it opens there, not at the page's top
+        expect(page.locator(".st-key-trust-view")).to_be_in_viewport()
+        page.wait_for_function("document.querySelector('[data-testid=stMain]').scrollTop > 0")

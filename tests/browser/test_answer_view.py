@@ -109,12 +109,31 @@ def test_a_correction_begins_at_the_gravest_issue_with_its_evidence_lit(answer_p
     expect(answer_page.locator(".why-panel")).to_contain_text("Issue 1")
 
 
+def test_an_adjudication_opens_at_the_passages_of_the_worst_issue_and_its_page_stays(
+    mount: Callable[..., Mounted],
+) -> None:
+    mounted = mount("answer_view")
+    mounted.page.set_viewport_size({"width": 1440, "height": 500})
+    mounted.page.evaluate(
+        """() => {
+            const host = document.getElementById("host")
+            host.className = "st-key-adjudicated-answer"
+            host.setAttribute("style", "--pane: 240px; --pane-scroll: auto")
+        }"""
+    )
+    mounted.draw(audited_answer("medicine-03-direction"))
+    for passage in (".evidence .lit-against", ".answer .chosen"):
+        expect(mounted.page.locator(passage).first).to_be_in_viewport()
+    assert mounted.page.evaluate("window.scrollY") == 0
+    expect(mounted.page.locator(".why-panel .reason")).to_have_count(0)  # the page says it in words above
+
+
 def test_evidence_on_which_nothing_rests_says_so(answer_page: Page) -> None:
     answer_page.locator(".evidence .card[data-id=chunk_5] .card-head").click(delay=40)
     expect(answer_page.locator(".why-panel")).to_contain_text("No sentence of the answer relies on chunk_5.")
 
 
-def test_the_legend_hides_and_shows_a_kind_of_mark(answer_page: Page) -> None:
+def test_the_legend_hides_and_shows_a_kind_of_mark_in_one_case(answer_page: Page, fabricated: Any) -> None:
     mark = answer_page.locator(".text .ref-fabricated")
     key = answer_page.locator(".legend .key", has_text="fabricated")
 
@@ -128,6 +147,10 @@ def test_the_legend_hides_and_shows_a_kind_of_mark(answer_page: Page) -> None:
     answer_page.get_by_role("button", name="Show all", exact=True).click(delay=40)
     expect(key).to_have_attribute("aria-pressed", "true")
     assert struck()
+    key.click(delay=40)
+    for version, shown in ((f"{fabricated['version']}/again", "false"), ("another/0", "true")):
+        answer_page.evaluate("data => window.draw(data)", {**fabricated, "version": version})
+        expect(key).to_have_attribute("aria-pressed", shown)
 
 
 def test_marks_differ_in_shape_and_not_only_in_colour(answer_page: Page) -> None:
@@ -257,10 +280,54 @@ def test_in_a_narrow_window_evidence_is_a_tab_the_decision_stays_and_keys_go_fro
     expect(page.get_by_label("Corrected answer")).to_be_hidden()
 
 
+def test_a_long_id_breaks_behind_its_separators_only(mount: Callable[..., Mounted]) -> None:
+    name = "retrieval-evaluation_2026-11-quarterly-benchmark_regulated-medicines_subset-B_case-000417"
+    cell = {"text": "How long is it?", "href": "review", "open": name, "below": [f"Law  ·  {name}"]}
+    column = {"title": "Question", "kind": "main", "hide": ""}
+    mounted = mount("linked_table")
+    mounted.page.set_viewport_size({"width": 320, "height": 600})
+    row = {"cells": [cell], "open": name, "marked": False}
+    below = mounted.draw({"columns": [column], "rows": [row], "description": "Cases"}).locator(".below")
+    assert below.text_content() == f"Law  ·  {name}"
+    lines = below.evaluate(
+        """box => { const lines = {}, range = document.createRange()
+          for (const text of box.childNodes) for (let at = 0; at < (text.data ?? "").length; at += 1) {
+            range.setStart(text, at); range.setEnd(text, at + 1)
+            const line = Math.round(range.getBoundingClientRect().top)
+            lines[line] = (lines[line] ?? "") + text.data[at]
+          }
+          return Object.keys(lines).map(Number).sort((a, b) => a - b).map(line => lines[line]) }"""
+    )
+    assert len(lines) > 1
+    assert all(line.rstrip()[-1] in "-_·" for line in lines[:-1])
+
+
+def test_f_goes_on_from_the_issue_clicked_and_shows_where_its_words_begin(answer_page: Page) -> None:
+    page, panel = answer_page, answer_page.locator(".why-panel")
+    page.locator(".issue-head").nth(1).click(delay=40)
+    expect(panel).to_contain_text("Issue 2,")
+    page.emulate_media(reduced_motion="reduce")
+    page.set_viewport_size({"width": 750, "height": 260})
+    page.evaluate("document.body.style.paddingBottom = '2000px'")
+    page.evaluate("scrollTo(0, document.querySelector('#host').getBoundingClientRect().bottom + scrollY)")
+    page.evaluate("window.dispatchEvent(new CustomEvent('masis-issue', { detail: -1 }))")
+    expect(panel).to_contain_text("Issue 1,")
+    box = page.locator(".text .mark.chosen").first.bounding_box()
+    assert box
+    assert box["y"] >= 64, "the head of the page lies over it"
+
+
 def test_what_is_missing_is_read_beside_its_passage_and_handed_to_the_correction(
     mount: Callable[..., Mounted], fabricated: Any
 ) -> None:
-    point = {"number": 9, "claim": -9, "placed": False, "evidence": ["chunk_4"], "insert": "Ice [chunk_4]."}
+    point = {
+        "number": 9,
+        "claim": -9,
+        "placed": False,
+        "evidence": ["chunk_4"],
+        "insert": "Ice [chunk_4].",
+        "after": "It is.",
+    }
     missing = {**fabricated["issues"][0], **point, "description": "Ice", "reason": "Asked for.", "also": []}
     cards = [{**each, "pieces": [{"text": "It speaks of ice.", "claims": [-9]}]} for each in fabricated["evidence"]]
     mounted = mount("answer_view")
@@ -273,7 +340,7 @@ def test_what_is_missing_is_read_beside_its_passage_and_handed_to_the_correction
     expect(panel).to_contain_text("Asked for.")
     expect(page.locator(".evidence .lit-near").first).to_have_text("It speaks of ice.")
     panel.get_by_role("button", name="Insert into the correction").click(delay=40)
-    assert page.evaluate("window.inserted") == "Ice [chunk_4]."
+    assert page.evaluate("window.inserted") == {"text": "Ice [chunk_4].", "after": "It is."}
 
 
 def test_the_card_of_an_uncited_sentence_quotes_it_and_the_reason_names_its_evidence(

@@ -100,6 +100,17 @@ def test_a_fast_sequence_is_posted_whole_and_enter_decides_nothing(draw: Draw) -
     assert list(sent["fields"]["labels"].values()) != [{}]
 
 
+def test_the_label_that_a_key_leads_to_stands_above_the_foot_of_the_form(draw: Draw) -> None:
+    page = draw()
+    page.set_viewport_size({"width": 420, "height": 420})
+    for key in ("x", "3", "l"):
+        page.keyboard.press(key)
+    select, foot = page.locator("select:focus").bounding_box(), page.locator(".foot").bounding_box()
+    assert select
+    assert foot
+    assert select["y"] + select["height"] <= foot["y"]
+
+
 def test_a_correction_that_was_submitted_does_not_stand_under_the_next_answer(draw: Draw) -> None:
     page = draw()
     page.keyboard.press("o")
@@ -249,16 +260,24 @@ def test_an_act_is_confirmed_in_words_and_can_be_undone(draw: Draw) -> None:
     expect(page.get_by_label("Note")).to_have_value("a note")
 
 
-def test_what_is_missing_is_inserted_at_the_end_of_the_correction_and_can_be_undone(draw: Draw) -> None:
+def test_what_is_missing_is_inserted_behind_what_cites_its_evidence_and_can_be_undone(draw: Draw) -> None:
     page = draw()
     page.keyboard.press("i")
     says(page).to_contain_text("Nothing to insert")
-    page.evaluate("window.dispatchEvent(new CustomEvent('masis-insert', { detail: 'It has two lanes [chunk_1].' }))")
+    insert = "detail => window.dispatchEvent(new CustomEvent('masis-insert', { detail }))"
+    cites, other = f"{CASE.answer}".split(" It was")
+    lanes = {"text": "It has two lanes [chunk_1].", "after": cites}
+    page.evaluate(insert, lanes)
     field = page.get_by_label("Corrected answer")
-    expect(field).to_have_value(f"{CASE.answer} It has two lanes [chunk_1].")
-    says(page).to_contain_text("Inserted at the end of the correction")
-    page.evaluate("window.dispatchEvent(new CustomEvent('masis-insert', { detail: 'It has two lanes [chunk_1].' }))")
+    expect(field).to_have_value(f"{cites} It has two lanes [chunk_1]. It was{other}")
+    says(page).to_contain_text(f"Inserted behind “{cites}”: It has two lanes")
+    page.evaluate(insert, lanes)
     says(page).to_contain_text("has this already")
+    page.evaluate(insert, {"text": "It is grey [chunk_2].", "after": ""})
+    expect(field).to_have_value(f"{cites} It has two lanes [chunk_1]. It was{other} It is grey [chunk_2].")
+    says(page).to_contain_text("Inserted at the end of the correction")
+    page.keyboard.press("u")  # the last of them
+    expect(field).to_have_value(f"{cites} It has two lanes [chunk_1]. It was{other}")
     page.keyboard.press("u")  # the draft
     expect(field).to_be_hidden()
 

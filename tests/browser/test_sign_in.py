@@ -213,16 +213,23 @@ def cookies_of(served: Served, name: str) -> dict[str, str]:
 SUBMITS = b'"submit"'
 
 
-def replayed(served: Served, cookies: dict[str, str], messages: list[bytes]) -> str:
-    """Send messages over a websocket as a program opens it, with somebody's cookies; returns what came back as text.
+class Answered(NamedTuple):
+    """What came back over a websocket, and the session that answered."""
+
+    text: str
+    session: str
+
+
+def replayed(served: Served, cookies: dict[str, str], messages: list[bytes], *resumes: str) -> Answered:
+    """Send messages over a websocket as a program opens it, with somebody's cookies, or to a session it ``resumes``.
 
     Each is sent after the one before has run.
     """
-    received = b""
+    received, session = b"", ""
     with connect(
         f"ws://127.0.0.1:{served.port}/_stcore/stream",
         origin=Origin(served.base),
-        subprotocols=[Subprotocol("streamlit"), Subprotocol(cookies["_streamlit_xsrf"])],
+        subprotocols=list(map(Subprotocol, ("streamlit", cookies["_streamlit_xsrf"], *resumes))),
         additional_headers={"Cookie": "; ".join(f"{name}={value}" for name, value in cookies.items())},
         max_size=None,
     ) as socket:
@@ -233,8 +240,10 @@ def replayed(served: Served, cookies: dict[str, str], messages: list[bytes]) -> 
                 got = socket.recv(timeout=60)
                 assert isinstance(got, bytes)
                 received += got
-                finished = ForwardMsg.FromString(got).WhichOneof("type") == "script_finished"
-    return received.decode("utf-8", "replace")
+                forwarded = ForwardMsg.FromString(got)
+                session = forwarded.new_session.initialize.session_id or session
+                finished = bool(session) and forwarded.WhichOneof("type") == "script_finished"
+    return Answered(received.decode("utf-8", "replace"), session)
 
 
 def test_a_message_that_was_recorded_does_in_another_s_session_only_what_their_role_grants(
@@ -263,7 +272,7 @@ def test_a_message_that_was_recorded_does_in_another_s_session_only_what_their_r
     assert not served.entries("bridge-1")
     cookies = {name: cookies_of(served, name) for name in ("Vi", "Ro")}
     answer = replayed(served, cookies["Vi"], sent)
-    assert "You can't decide: that takes the role reviewer, and you have viewer." in answer
+    assert "You can't decide: that takes the role reviewer, and you have viewer." in answer.text
     assert not served.entries("bridge-1")
     forged = {**cookies["Vi"], "_streamlit_user": cookies["Vi"]["_streamlit_user"][:-4] + "AAAA"}
     with pytest.raises(InvalidStatus):
@@ -272,6 +281,17 @@ def test_a_message_that_was_recorded_does_in_another_s_session_only_what_their_r
     replayed(served, cookies["Ro"], sent)
     (entry,) = served.entries("bridge-1")
     assert entry.decision.reviewer == "Ro"  # not Le, whose message it was
+
+
+def test_the_session_of_another_person_is_not_resumed_by_who_knows_its_id(served: Served) -> None:
+    opens = BackMsg()
+    opens.rerun_script.query_string = "case=bridge-2"
+    lead, viewer = (cookies_of(served, name) for name in ("Le", "Vi"))
+    first = replayed(served, lead, [opens.SerializeToString()])
+    assert replayed(served, lead, [opens.SerializeToString()], first.session).session == first.session
+    foreign = replayed(served, viewer, [opens.SerializeToString()], first.session)
+    assert foreign.session != first.session
+    assert '"Le"' not in foreign.text
 
 
 def test_what_a_role_does_not_grant_is_said_in_words_with_a_way_back(

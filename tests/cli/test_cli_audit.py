@@ -50,7 +50,7 @@ def test_every_case_gets_a_complete_run_in_the_order_of_the_file(masis: Masis, t
     assert [run.case_id for run in runs] == ["a", "b", "c"]
     assert runs[0].iterations[0].citation_audit.invalid_citations == ("9",)
     assert runs[2].draft is not None
-    assert "3 cases audited: 1 original answer flagged, " in result.stderr
+    assert "3 cases audited: something is wrong with 1, " in result.stderr
     assert f"Database: {tmp_path / 'new.db'}" in result.stderr
     store = Workbench.open(tmp_path / "new.db").store
     assert [store.runs.get(run.id) for run in runs] == runs
@@ -97,8 +97,8 @@ def test_running_again_skips_what_is_done_and_still_writes_every_run(masis: Masi
     first = (tmp_path / "runs.jsonl").read_bytes()
     result = masis(*arguments)
     assert result.exit_code == 0
-    flagged = re.search(r"3 cases audited: (.*flagged, .*)", before.stderr)
-    skipped = f"0 cases audited, 3 cases skipped (audited before with these settings): {flagged and flagged[1]}"
+    wrong = re.search(r"3 cases audited: (something is wrong .*)", before.stderr)
+    skipped = f"0 cases audited, 3 cases skipped (audited before with these settings): {wrong and wrong[1]}"
     assert skipped in result.stderr
     assert (tmp_path / "runs.jsonl").read_bytes() == first
 

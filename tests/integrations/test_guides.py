@@ -50,7 +50,7 @@ def code(guide: str, beginning: str) -> str:
 
 
 def test_what_clients_of_the_mcp_server_are_told_is_json_with_a_command_that_is_there() -> None:
-    found = [json.loads(block) for block in blocks("mcp", "json")]
+    found = [json.loads(block) for block in blocks("frameworks", "json")]
     servers = [server for each in found for server in next(iter(each.values())).values()]
     assert len(servers) == 3
     for server in servers:
@@ -88,7 +88,7 @@ def test_telemetry_takes_the_providers_of_a_program() -> None:
     from opentelemetry.metrics import get_meter_provider
 
     names: dict[str, Any] = {"Settings": Settings, "trace": trace, "get_meter_provider": get_meter_provider}
-    lines = code("telemetry", "from masis.integrations import telemetry").splitlines()
+    lines = code("running", "from masis.integrations import telemetry").splitlines()
     exec("\n".join([*lines[:-1], f"started = {lines[-1]}"]), names)
     assert names["started"].on
     names["started"].end()

@@ -1,7 +1,7 @@
 """Tiny models for tests: ONNX graphs written by hand, whose scores follow from words, and tokenizers to go with them.
 
 A graph adds up a row of numbers for each token, another row where the token stands in the claim: so a test says which
-word makes which score, and no training, no network and no ONNX library is needed. ``docs/verifiers.md`` says what such
+word makes which score, and no training, no network and no ONNX library is needed. ``docs/models.md`` says what such
 files hold; the few fields of the format that are used here are numbered as in ``onnx.proto``.
 """
 

@@ -210,7 +210,9 @@ def test_all_that_was_not_audited_is_audited_and_counted(workbench: Workbench, j
     batch_over(jobs)
     batch = jobs.batch()
     assert (batch.total, batch.done, batch.failed, batch.limit_reached) == (5, 5, 0, False)
-    assert batch.standings == Counter(workbench.cases.summary(case_id).standing for case_id in pool.begun[1:])
+    audited = [workbench.cases.summary(case_id) for case_id in pool.begun[1:]]
+    assert batch.standings == Counter(case.standing for case in audited)
+    assert batch.lesser == sum(case.lesser for case in audited)
     assert "new" not in {state for state, count in workbench.cases.facets().states.items() if count}
     assert len(pool.begun) == 6
     jobs.audit_all_new(ADA)

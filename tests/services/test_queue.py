@@ -165,6 +165,7 @@ def test_a_row_says_what_a_list_shows(filled: Workbench) -> None:
         "version": 4,
         "fault_probability": fault_probability(run.iterations[0]),
         "severity": None,
+        "disagreement": disagreement(run.iterations[0]),
     }
 
 
@@ -258,6 +259,7 @@ class Copy:
                 (wanted.states, row.state),
                 (wanted.standings, row.standing),
                 (wanted.tiers, row.tier),
+                (wanted.severities, (row.severity or "none") if row.iterations else None),
                 (wanted.fields, row.field),
             ),
             *((wanted.datasets, row.dataset), (wanted.reviewers, row.reviewer)),
@@ -295,8 +297,29 @@ def many(bench: Workbench, draw: random.Random, count: int) -> None:
             )
     # far ends of an order: what matches need not be spread evenly
     bench.store.database.execute(
-        "UPDATE cases SET risk = seq % 5 - (field IS 'Law') * 9, disagreement = seq % 4, doubt = -seq % 7"
+        "UPDATE cases SET risk = seq % 5 - (field IS 'Law') * 9, disagreement = seq % 4, doubt = -seq % 7, "
+        "severity = CASE WHEN iterations > 0 AND seq % 3 THEN iif(seq % 2, 'low', 'high') END"
     )
+
+
+def test_cases_where_nothing_was_found_are_counted_and_found_with_and_without_lesser_issues(bench: Workbench) -> None:
+    for name, severity in (("clean", None), ("vague", "low"), ("poor", "medium"), ("wrong", "high"), ("new", None)):
+        bench.store.cases.add(a_case(name))
+        if name == "new":
+            continue
+        issues = () if severity is None else (an_issue(severity),)
+        reasons = (ReviewReason(code="serious_issue", message="Look."),) if name == "wrong" else ()
+        sound = an_iteration(invalid=()).model_copy(update={"issues": issues})
+        bench.store.runs.finish(a_run(a_case(name), f"run {name}", iterations=(sound,), review_reasons=reasons))
+    facets = bench.cases.facets_for(ADA)
+    assert (facets.standings["nothing_found"], facets.lesser) == (3, 2)
+    assert facets.severities == {"none": 1, "low": 1, "medium": 1, "high": 1}
+    assert bench.cases.standings_for(ADA, CaseFilter(text="open")) == (facets.standings, 2)
+    assert ids(bench, standings=("nothing_found",), severities=("none",)) == ["clean"]
+    assert ids(bench, standings=("nothing_found",), severities=("low", "medium")) == ["poor", "vague"]
+    assert ids(bench, severities=("none",)) == ["clean"], "of a case that was not audited nobody knows"
+    bench.team.set(ADA, QueuePolicy(machine="never"))
+    assert bench.cases.standings_for(ADA, CaseFilter(text="open"))[1] == bench.cases.facets_for(ADA).lesser == 0
 
 
 def a_filter(draw: random.Random, rows: list[CaseSummary]) -> dict[str, Any]:
@@ -306,6 +329,7 @@ def a_filter(draw: random.Random, rows: list[CaseSummary]) -> dict[str, Any]:
         {"states": (some.state, draw.choice(rows).state)},
         {"states": (some.state,)},
         {"tiers": (some.tier or "must_look",)},
+        {"severities": draw.choice((("none",), ("low", "medium"), ("none", "low")))},
         {"standings": draw.choice(((some.standing,), NOT_DECIDED, ("decided", some.standing)))},
         {"fields": (some.field or "None",)},
         {"datasets": (some.dataset or "",)},
@@ -355,6 +379,27 @@ def test_next_goes_round_past_what_is_left_out_until_nothing_is_left(filled: Wor
     assert filled.team.next_open(ADA, wanted, "new") == "unsure"
     assert filled.team.next_open(ADA, wanted, "unsure", without={"sure", "unscored", "new"}) is None
     assert filled.team.next_open(ADA, CaseFilter(text="zeppelin"), "sure") is None
+
+
+@pytest.mark.parametrize("order", ["risk", "disagreement", "least_confident"])
+def test_what_one_has_decided_and_others_are_to_settle_comes_behind_what_one_can_decide(
+    filled: Workbench, order: QueueOrder
+) -> None:
+    def listed(actor: Actor) -> list[str]:
+        wanted = CaseFilter(standings=NOT_DECIDED, order=order)
+        rows = [row.id for row in filled.cases.find_for(actor, wanted).rows]
+        around = [
+            filled.cases.beside(each, wanted.model_copy(update={"viewer": actor.name}), forward=True) for each in rows
+        ]
+        assert around == [*rows[1:], None]
+        return rows
+
+    first, *others = listed(ADA)
+    submitted(filled, a_decision(a_case(first), f"run-{first}", verdict="escalate"))
+    passed = {row.id for row in filled.cases.find(CaseFilter(standings=("nothing_found",))).rows}
+    last = [each for each in others if order == "risk" and each in passed]  # what needs nobody
+    assert listed(ADA) == [*(each for each in others if each not in last), first, *last]
+    assert listed(Actor(name="Ben")) == [first, *others], "somebody else can decide it"
 
 
 @pytest.mark.parametrize("seed", [1, 2])
@@ -412,11 +457,11 @@ def test_a_blind_reviewer_gets_no_counts_filters_or_orders_by_what_audits_found(
     filled.store.decisions.append(accepted(run))
     filled.team.set(ADA, QueuePolicy(machine="never"))
     facets = filled.cases.facets_for(ADA)
-    assert (facets.flags, facets.reasons, facets.models) == ({}, {}, {})
+    assert (facets.flags, facets.reasons, facets.severities, facets.models) == ({}, {}, {}, {})
     assert facets.standings == {"decided": 1, "not_audited": 1, "to_review": 4}
     assert facets.states == {"approved": 1, "needs_review": 4, "new": 1}
     assert facets.reviewers == {"Grace": 1}
-    for wanted in ({"flags": ("invalid_reference",)}, {"tiers": ("must_look",)}, {"quality_from": 0.9}):
+    for wanted in ({"flags": ("invalid_reference",)}, {"severities": ("none",)}, {"quality_from": 0.9}):
         assert filled.cases.find_for(ADA, CaseFilter(**wanted)).total == 6
     page = filled.cases.find_for(ADA, CaseFilter(states=("accepted",)))
     assert {(row.state, row.standing) for row in page.rows} == {("needs_review", "to_review")}

@@ -86,6 +86,18 @@ def test_a_decision_says_how_long_its_reviewer_had_the_case_where_that_is_known(
     assert 120 <= timed.extra["seconds"] < 180
     assert "seconds" not in untimed.extra
     assert workbench.trust.reviewers(ADA)[0].seconds == timed.extra["seconds"]
+    decide(workbench, ADA, "case-3", verdict="reject")
+    assert workbench.trust.reviewers(ADA)[0].verdicts == {"approve": 2, "reject": 1}
+
+
+def test_times_of_decisions_and_of_adjudications_are_kept_apart(workbench: Workbench) -> None:
+    share(workbench)
+    decide(workbench, ADA, verdict="approve", extra={"seconds": 20.0})
+    decide(workbench, BEN, verdict="reject", extra={"seconds": 40.0})
+    final = {"reviewer": "Cleo", "case_id": "case-1", "run_id": "run-1", "verdict": "reject", "reason": "why"}
+    workbench.reviews.adjudicate(CLEO, Decision.model_validate({**final, "extra": {"seconds": 90.0}}))
+    found = workbench.trust.together(CLEO)
+    assert (found.seconds, found.adjudication_seconds) == (30.0, 90.0)
 
 
 def test_an_expired_lease_that_nobody_took_over_still_lets_its_reviewer_decide(workbench: Workbench) -> None:
@@ -413,6 +425,18 @@ def test_two_overrides_with_other_words_are_no_agreement(workbench: Workbench) -
     decide(workbench, ADA, verdict="override", corrected_answer="In 1932 [1].")
     decide(workbench, BEN, verdict="override", corrected_answer="In March 1932 [1].")
     assert state(workbench) == "needs_adjudication"
+
+
+def test_a_decision_is_upheld_by_its_verdict_and_with_its_correction(workbench: Workbench) -> None:
+    share(workbench)
+    for case_id in ("case-1", "case-2"):
+        decide(workbench, ADA, case_id, verdict="override", corrected_answer="One.")
+        decide(workbench, BEN, case_id, verdict="override", corrected_answer="Two.")
+        content = {"case_id": case_id, "run_id": f"run-{case_id[5:]}", "iteration": 1, "corrected_answer": "One."}
+        final = Decision.model_validate({"reviewer": "Cleo", "verdict": "override", "reason": "why", **content})
+        workbench.reviews.adjudicate(CLEO, final)
+    upheld = {own.reviewer: own for own in workbench.trust.reviewers(CLEO, others=True)}
+    assert [(upheld[name].agreed.value, upheld[name].whole) for name in ("Ada", "Ben")] == [(1.0, 2), (1.0, 0)]
 
 
 def test_a_new_policy_leaves_cases_that_were_begun_under_their_own(workbench: Workbench) -> None:

@@ -374,7 +374,7 @@ def test_agreement_beyond_chance_is_read_in_words_with_how_sure_it_is(found: Est
 
 def test_a_share_says_when_it_rests_on_too_few() -> None:
     assert how_sure(Estimate(0.5, 0.4, 0.6, 90)) == how_sure(Estimate(None)) == ""
-    assert how_sure(Estimate(0.5, 0.01, 0.99, 2)) == "2 are too few to tell: it may be anything from 1% to 99%."
+    assert how_sure(Estimate(0.5, 0.01, 0.99, 2)) == "2 are too few to tell: it may be anything from 1.0% to 99%."
 
 
 def test_the_short_answers_say_what_is_not_known(bench: Workbench, reviewed: Workbench) -> None:

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from masis.errors import AnotherAnswer, StoreError, UnknownRecord
@@ -124,18 +125,31 @@ def test_an_escalation_without_a_word_is_asked_about_once(workbench: Workbench) 
 
 
 @pytest.mark.parametrize("came_back", [True, False])
-def test_who_came_back_to_undo_goes_on_where_the_queue_begins(workbench: Workbench, came_back: bool) -> None:
+def test_who_came_back_to_undo_goes_on_where_that_was(workbench: Workbench, came_back: bool) -> None:
     queue = [
         row.id
         for row in workbench.cases.find(CaseFilter(states=("new", "needs_review"), order="oldest", size=200)).rows
     ]
     assert queue.index(CASE) > 0
-    undone = {"carried-message": (CASE, decision._Message("Undone.", "calm"))} if came_back else {}
+    undone = {"carried-message": (CASE, decision._Message("Undone.", "calm"), queue[-1])} if came_back else {}
     posted = {**right(workbench), "token": f"back {came_back}", "advance": True}
     app = post(posted, session=undone, order="oldest")
-    after = queue[0] if came_back else queue[queue.index(CASE) + 1]
+    after = queue[-1] if came_back else queue[queue.index(CASE) + 1]
     assert app.query_params["case"] in (after, [after])
     workbench.reviews.undo(ADA, workbench.reviews.current(CASE).id)
+
+
+def test_a_decision_whose_run_is_ended_by_another_one_is_said_and_opens_the_next_case_all_the_same(
+    workbench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ends = [st.rerun]  # as a message of the browser does that comes in just then
+    monkeypatch.setattr(decision, "forget_scores", lambda *_: ends.pop()() if ends else None)
+    app = post({**right(workbench), "token": "ended", "advance": True}, order="oldest")
+    assert not ends
+    assert app.query_params["case"] not in (CASE, [CASE])
+    entry = workbench.reviews.current(CASE)
+    assert app.session_state["previous-decision"].entry == entry.id
+    workbench.reviews.undo(ADA, entry.id)
 
 
 def test_an_audit_made_meanwhile_is_named_with_who_asked_for_it_and_when(workbench: Workbench) -> None:

@@ -50,6 +50,10 @@ def test_each_figure_stands_in_words_with_its_base_how_to_read_it_and_its_cases(
     precision = audited_workbench.trust.compare(ADA, TrustFilter()).answers.precision
     for part in (figure(precision), how_sure(precision), "trust?list=must_look", "queue?state=rejected"):
         assert part in drawn
+    recall = audited_workbench.trust.compare(ADA, TrustFilter()).answers.recall
+    assert f"1 of {recall.n} among the cases people chose to decide" in drawn
+    assert figure(recall) not in drawn, "no passed answer was drawn at random: nobody knows what is missed"
+    assert "Overrides" not in drawn  # the cases overridden are counted once
 
 
 def test_decisions_made_with_the_verdict_in_view_do_not_show_that_the_audit_is_right(

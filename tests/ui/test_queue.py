@@ -18,7 +18,7 @@ from masis.services import Workbench, demo_cases
 from masis.services.cases import shown_flags
 from masis.services.records import NOT_DECIDED, CaseFilter, CaseSummary, QueueOrder
 from masis.ui.queue import case_list
-from masis.ui.queue.case_list import ORDER_SAYS, case_columns, case_row, state_cell
+from masis.ui.queue.case_list import BY_MACHINE, ORDER_SAYS, case_columns, case_row, state_cell
 from masis.ui.shell import address
 from masis.views.words import REASON, SEVERITY, STANDING
 from tests.reviewing import ADA, decide
@@ -140,8 +140,16 @@ def test_a_list_shows_the_figure_that_it_is_ordered_by_under_its_name(audited_wo
     assert shown == sorted(shown, key=lambda each: [*SEVERITY, "none"].index(each.split()[0]))
     assert len(set(shown)) > 1  # it tells apart rows that stand alike
     assert [case_columns(order)[-1]["title"] for order in get_args(QueueOrder)] == [
-        *("Severity", "Quality", "Confidence", "Quality", "Quality", "Quality")
+        *("Severity", "Disagreement", "Confidence", "Quality", "Quality", "Quality")
     ]
+    assert get_args(QueueOrder)[:3] == BY_MACHINE
+    for order, name in (("disagreement", "disagreement"), ("least_confident", "confidence")):
+        found = audited_workbench.cases.find(CaseFilter(states=("needs_review",), order=order)).rows
+        cells: list[Any] = [case_row(row, {}, order=order)["cells"][-1] for row in found]
+        assert [cell["score"] for cell in cells] == [getattr(row, name) for row in found]
+        assert cells[0]["below"][0] == f"quality {found[0].quality:.2f}"
+    apart = [row.disagreement for row in audited_workbench.cases.find(CaseFilter(order="disagreement")).rows]
+    assert apart == sorted(apart, key=lambda each: -1 if each is None else each, reverse=True)
 
 
 @pytest.mark.parametrize(
@@ -185,7 +193,29 @@ def test_an_answer_with_lesser_issues_only_has_nothing_serious(audited_workbench
         state_cell(audited_workbench, summary.model_copy(update={"severity": each}))["pills"][0]["text"]
         for each in ("medium", None)
     ]
-    assert badges == ["Nothing serious found", "Nothing found"]
+    assert badges == ["Lesser issues only", "Nothing found"]
+
+
+def test_where_nothing_was_found_the_chip_counts_lesser_issues_and_those_without_any_are_one_press_away(
+    audited_workbench: Workbench,
+) -> None:
+    database = audited_workbench.store.database
+    database.execute("UPDATE cases SET tier = NULL, reasons = '[]', severity = NULL")
+    database.execute("UPDATE cases SET severity = 'low' WHERE id = 'docs-02-altered'")
+    passed = audited_workbench.cases.facets().standings["nothing_found"]
+    app = open_page("queue", standing="nothing_found")
+    pills = {each.key: each for each in app.button_group}
+    assert f"Nothing found {passed} · 1 lesser" in pills["standing"].options
+    assert pills["lesser"].options == ["Lesser issues only 1", f"Without an issue {passed - 1}"]
+    pills["lesser"].set_value("none").run()
+    assert f"{passed - 1} cases" in texts(app)
+    next(each for each in app.button_group if each.key == "lesser").set_value(address.in_words(SEVERITY)).run()
+    assert "1 case" in texts(app)
+    assert "Worst issue" not in " ".join(button.label for button in app.button)
+    next(each for each in app.button_group if each.key == "standing").set_value("not_audited").run()
+    assert "severity" not in app.query_params
+    link = next(each.proto for each in open_page("overview").get("page_link") if "Nothing found" in each.proto.label)
+    assert link.label == f"**{passed}** :gray[Nothing found], 1 with lesser issues"
 
 
 def test_a_quote_that_is_not_in_its_evidence_has_a_chip_and_a_filter(tmp_path: Path) -> None:

@@ -77,7 +77,7 @@ def test_reviewers_who_differ_are_listed_and_their_case_decided_for_good(audited
     team = opened("team", "Cleo")
     assert "1 case has reviewers who differ. 1 differs in the verdict." in texts(team)
     assert "Ada Lind and Ben gave the same verdict in 0 of 1 case (0%)." in texts(team)
-    assert "those whose verdict stands; by verdict, corrections may still differ." in texts(team)
+    assert "whose correction, or approved answer, stands as well." in texts(team)
     assert "1 case: too few to tell how strong agreement beyond chance is." in texts(team)  # as Trust says it
     assert "Ada Lind: Approved, Ben: Rejected" in shown_rows(team)
     leads = opened("team", "Cleo")
@@ -91,6 +91,7 @@ def test_reviewers_who_differ_are_listed_and_their_case_decided_for_good(audited
     audited_workbench.team.set(BEN, QueuePolicy(reviewers=2, machine="never"))
     blind = opened("team", "Cleo")
     assert "Ada Lind: Approved" not in shown_rows(blind)
+    assert "The audit:" not in texts(opened("team", "Cleo", case=CASE))
     audited_workbench.team.set(BEN, QueuePolicy(reviewers=2))
     app = opened("team", "Cleo", case=CASE)
     shown = texts(app)
@@ -101,6 +102,7 @@ def test_reviewers_who_differ_are_listed_and_their_case_decided_for_good(audited
     for part in (
         "**Ada Lind**: :green[Approved] the original answer",
         "**Ben**: :red",
+        "**The audit:** :red[Cites",
     ):
         assert part in shown
     theirs = opened("team", "Ben", case=CASE)
@@ -142,7 +144,8 @@ def test_taking_a_side_fills_the_form_and_records_what_the_adjudicator_leaves_th
     assert app.text_area(key=f"final-corrected-{CASE}").value == given["corrected_answer"]
     reason = app.text_area(key=f"final-reason-{CASE}")
     assert (reason.label, reason.value) == ("Reason (Ada Lind’s: change it where yours differs)", "read")
-    reason.input("One word was missing.")
+    reason.input("One word was missing.").run()
+    assert app.text_area(key=f"final-reason-{CASE}").label == "Reason (changed from Ada Lind’s)"
     note = app.text_area(key=f"final-note-{CASE}")
     assert note.value == "One word."
     note.input("Two words.")
@@ -240,14 +243,28 @@ def test_an_escalated_case_says_so_and_stays_listed(audited_workbench: Workbench
     team = opened("team", "Cleo")
     assert "1 case is escalated and waits for more evidence or another reviewer." in texts(team)
     rows = shown_rows(team)
-    for part in ("Escalated by Cleo", "Ask the author.", f"team?case={CASE}"):
+    for part in ("Escalated by", "Cleo", "Ask the author.", "nobody", f"team?case={CASE}"):
         assert part in rows
+    press(team, "give-escalated")
+    assert team.query_params["view"] in ("give out cases", ["give out cases"])
+    assert team.session_state["give-out-cases"] == [CASE]
+    next(each for each in team.multiselect if each.label == "Reviewers").set_value(["Ada Lind"])
+    press(team, "Assign the chosen cases")
+    assert audited_workbench.team.work(BEN, CASE).assignees == ("Ada Lind",)
+    assert "Ada Lind" in shown_rows(team).partition("Escalated cases")[2]
+    audited_workbench.team.assign(ADA, [CASE], ["Dora"])
+    said = [link.proto.label for link in opened("overview", "Dora").get("page_link")]
+    assert "1 is assigned to you" in said
+    assert "1 is assigned to you" not in [
+        link.proto.label for link in opened("overview").get("page_link")
+    ]  # she decided it
 
 
 def test_the_keys_of_an_adjudication_are_its_own_and_named_like_its_buttons() -> None:
     shown = page_key_map("team", CASE)
     assert [group["title"] for group in shown["keys"]] == ["Adjudicate", "Go on"]
     assert ("N", "Next case that waits for you") in shown["keys"][1]["keys"]
+    assert (shown["fields"]["t"], shown["fields"]["Shift+t"]) == ("final-form", "final-note")
     assert "Adjudicate" not in [group["title"] for group in page_key_map("team")["keys"]]
     assert (bool(shown["fields"]), page_key_map("team")["fields"]) == (True, {})
 
@@ -356,7 +373,7 @@ def test_policy_rubric_and_assignments_are_set_on_the_page(audited_workbench: Wo
     press(app, "Set this policy")
     assert audited_workbench.store.team.in_force(QueuePolicy).reviewers == 3
     assert "Done: version 1 is in force from now on." in [each.value for each in app.success]
-    assert not [each for each in app.number_input if "have to agree" in each.label]
+    assert next(each for each in app.number_input if "have to agree" in each.label).disabled
     assert not app.warning
     captions = [text for each in app.radio for text in each.proto.captions]
     assert any("gives a reason unless they approve as a reviewer did" in text for text in captions)
@@ -364,7 +381,10 @@ def test_policy_rubric_and_assignments_are_set_on_the_page(audited_workbench: Wo
     machine.set_value("after").run()
     warned = "undecided cases are hidden from everybody who has not decided them, from you"
     assert warned in app.warning[0].value
-    machine.set_value("first").run()
+    press(app, "discard-policy")
+    assert not app.warning
+    assert next(each for each in app.radio if each.label.startswith("When a reviewer")).value == "first"
+    assert app.button(key="set-policy").disabled
     next(area for area in app.text_area if area.label == "Scores").input("Clarity: 1-5 | 5 is best")
     press(app, "Set this rubric")
     assert audited_workbench.store.team.in_force(Rubric).scores == (

@@ -126,3 +126,16 @@ def test_a_score_is_offered_once_there_are_enough_decisions_and_one_kind_of_answ
     assert app.button(key="score-fit").disabled
     assert "there are 1, 1 faulty and 0 right" in texts(app)
     assert "Too few to tell which order finds faults sooner." in texts(app)
+
+
+def test_one_thing_has_one_name_and_a_link_opens_the_page_where_it_stands(audited_workbench: Workbench) -> None:
+    decided(audited_workbench)
+
+    pages = [open_page(name, {"reviewer-name": "Bo"}) for name in ("trust", "metrics")]
+    for shown in pages:
+        drawn = "\n".join(str(each.proto) for each in shown.main if hasattr(each, "proto"))
+        assert "Flags that were right" in drawn
+        assert "Faulty answers flagged" in drawn
+    assert "page-open-at" not in pages[0].session_state
+    for address, place in (({"view": "people"}, "trust-view"), ({"list": "must_look"}, "trust-cases")):
+        assert open_page("trust", **address).session_state["page-open-at"] == place

@@ -135,6 +135,13 @@ def test_a_claim_is_worded_by_its_verdict_without_its_markers(clean: Run, found:
             "It opened in 1950",
             f"…{LONG[12:]}opened in 1931",
         ),
+        (  # what differs is far into both, and a verifier's claim words are the whole sentence
+            f"{LONG}not been opened before 1950 [c2].",
+            f"{LONG}not been opened before 1950",
+            f"{LONG}been opened before 1931.",
+            "…masons, the bridge is said to have not been opened before 1950",
+            "…the masons, the bridge is said to have been opened before 1931",
+        ),
     ],
 )
 def test_a_long_contradiction_is_quoted_around_the_words_that_differ(
@@ -267,6 +274,34 @@ def test_where_the_words_quoted_do_not_show_a_contradiction_the_critic_says_it(
     objection = critic("logical", "high", "48 x 1,850 + 6,000 = 94,800.").model_copy(update={"start": 0, "end": 5})
     line = headline(with_original(clean, claims=(found,), issues=(objection,)))
     assert (line.text, line.others) == (text, "")
+
+
+@pytest.mark.parametrize(
+    ("description", "quote", "reason", "text"),
+    [
+        ("The year is wrong.", "1898", "c2 gives 1893.", "The year is wrong: “1898”. c2 gives 1893"),
+        (
+            "The year is wrong.",
+            "1898",
+            "The survey was in 1893.",
+            "The year is wrong: “1898”. c2: The survey was in 1893",
+        ),
+        ("“1898” is too late.", "1898", "c2 gives 1893.", "“1898” is too late. c2 gives 1893"),
+        ("The year is wrong.", "1898", "", "The year is wrong: “1898”"),
+        (
+            f"{LONG}been opened too early.",
+            "It was opened in 1898",
+            "c2 gives 1893.",
+            "The answer says “It was opened in 1898”. c2 gives 1893",
+        ),
+    ],
+)
+def test_an_objection_of_the_critic_says_what_the_answer_has_and_what_the_evidence_has(
+    clean: Run, description: str, quote: str, reason: str, text: str
+) -> None:
+    objection = critic("contradiction", "high", description)
+    objection = objection.model_copy(update={"quote": quote, "reason": reason, "evidence_ids": ("c2",)})
+    assert headline(with_original(clean, issues=(objection,))).text == text
 
 
 def test_a_revision_is_not_what_the_line_is_about(clean: Run) -> None:

@@ -1,4 +1,4 @@
-"""The citation engine: grammar, resolution, sentences, exemptions, penalties. See ``docs/citations.md``."""
+"""The citation engine: grammar, resolution, sentences, exemptions, penalties. See ``docs/audits.md``."""
 
 from masis.audit.citations.engine import COVERED_BY_LEAD_IN, audit_citations
 from masis.audit.citations.given import placed

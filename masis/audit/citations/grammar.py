@@ -3,7 +3,7 @@ r"""Finds the markers of an answer: the stretches that point at evidence, and th
 Parsed: ``[chunk_1]`` ``[1]`` ``[1, 2]`` ``[1; 2]`` ``[1][2]`` ``[1-3]`` ``[1 and 3]`` ``【1†source】``
 ``【1:0†source】`` ``[^1]`` ``[Source 1]`` ``(Source 1)`` ``(Sources 1 and 2)`` ``(chunk_1)`` ``[chunk_1/chunk_2]``
 ``[1 | 2]`` ``[see 1]`` ``\[1\]`` ``[chunk\_1]`` ``\cite{key}`` ``[@key]`` and links. What is in brackets and
-shaped neither like one of the case's ids nor like a common marker is no citation; ``docs/citations.md`` lists both with
+shaped neither like one of the case's ids nor like a common marker is no citation; ``docs/audits.md`` lists both with
 examples.
 """
 

@@ -14,10 +14,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
-import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeVar, get_args
 
 import dspy
@@ -27,12 +27,13 @@ from pydantic import BaseModel, ValidationError
 from masis.api import audits
 from masis.api.roles import build_roles, calls_at_once
 from masis.audit import issues, loop
+from masis.audit.concurrency import cancellable, start_in_thread
 from masis.audit.context import AuditContext
 from masis.audit.critique import CritiqueJudgement, ruled
 from masis.audit.run_control import RunBudget, RunControl
 from masis.errors import ProviderFailed, SettingsError, StepError
 from masis.integrations.dspy.contracts import CriticLoopOutput, RevisionAgentOutput, critique_of
-from masis.integrations.dspy.plugin import SHAPES, CompiledCritic, CompiledReviser, examples_of, with_program
+from masis.integrations.dspy.plugin import SHAPES, examples_of, with_program
 from masis.integrations.dspy.programs import Role
 from masis.llm import registry
 from masis.llm.client.limits import Limiter
@@ -40,8 +41,9 @@ from masis.llm.client.model import Model
 from masis.llm.client.retry import RetryPolicy
 from masis.llm.client.server_capabilities import ServerCapabilities
 from masis.llm.providers.base import Call, Reply, Tokens, Trouble, TryFailed
+from masis.llm.roles.critic import ModelCritic
 from masis.llm.roles.prompting import Prompt, load
-from masis.llm.roles.reviser import briefing
+from masis.llm.roles.reviser import ModelReviser, briefing
 from masis.observers.observation import run_to_completion
 from masis.schema.audit import Critique, Issue, IssueType, JudgedBy, Revision
 from masis.schema.base import Unscored
@@ -320,13 +322,13 @@ class InRun:
     def critique(self, context: AuditContext) -> CritiqueJudgement | Unscored:
         """Return the model's judgement, as any critic of an audit does; a failure is a value."""
         asker = self._asker(context, answer=context.answer, reasoning_steps=list(context.reasoning_steps))
-        return CompiledCritic(asker).critique(context)
+        return ModelCritic(asker, version=self.agent.version).critique(context)
 
     def revise(self, context: AuditContext, critique: Critique, issues: Sequence[Issue]) -> Revision:
         """Return a revision, as any reviser of an audit does. Raises ReviserFailed and its like."""
         rows, view = briefing(context, critique, issues)
         asker = self._asker(context, original_answer=context.answer, issues=rows, critique=view)
-        return CompiledReviser(asker).revise(context, critique, issues)
+        return ModelReviser(asker, version=self.agent.version).revise(context, critique, issues)
 
     def _asker(self, context: AuditContext, **inputs: Any) -> InRun:
         shared = {"original_query": context.query, "evidence_chunks": list(context.evidence)}
@@ -484,11 +486,11 @@ class MultiAgentCriticLoop(dspy.Module):
 
     async def aforward(self, *arguments: Any, **named: Any) -> Any:
         """``forward``, awaited: the loop runs on a thread of its own, and stops where the task is cancelled."""
-        stop = threading.Event()
-        try:
-            return await asyncio.to_thread(self.forward, *arguments, **(named | {"cancelled": stop.is_set}))
-        finally:
-            stop.set()
+
+        def run(cancelled: Callable[[], bool]) -> Any:
+            return self.forward(*arguments, **(named | {"cancelled": cancelled}))
+
+        return await cancellable(run, partial(start_in_thread, name="critic loop"))
 
     def _settings(self, max_iterations: int | None, improvement_threshold: float | None) -> Settings:
         most = self.max_iterations if max_iterations is None else max_iterations

@@ -25,7 +25,7 @@ import tqdm
 from masis import version
 from masis.audit.concurrency import run_concurrently
 from masis.audit.run_control import RunControl
-from masis.audit.statistics import interval
+from masis.bench.metrics import Estimate, Resamples
 from masis.errors import MissingExtra, ProviderFailed, SettingsError, StepError
 from masis.integrations.dspy import labelled, metric, programs
 from masis.integrations.dspy.agents import CONTEXT, CriticAgent, RevisionAgent, Stopped, language_model
@@ -279,14 +279,7 @@ def state_of(program: Any) -> dict[str, programs.Part]:
 
 def _figure(values: Sequence[float], cases: Sequence[Labelled], seed: int) -> programs.Measured:
     """The mean with its 95% interval from resampling questions."""
-    by_question: dict[str, list[float]] = {}
-    for case, value in zip(cases, values, strict=True):
-        by_question.setdefault(case.query, []).append(value)
-    members = [np.array(each) for each in by_question.values()]
-    draws = np.random.default_rng(seed)
-    means = [
-        float(np.concatenate([members[at] for at in draws.integers(0, len(members), len(members))]).mean())
-        for _ in range(RESAMPLES)
-    ]
-    low, high = interval(means)
-    return programs.Measured(mean=round(fmean(values), 4), low=round(low, 4), high=round(high, 4), answers=len(values))
+    resamples = Resamples([case.query for case in cases], RESAMPLES, seed)
+    means = [float(np.average(values, weights=drawn[resamples.member])) for drawn in resamples.weights]
+    found = Estimate.of(fmean(values), means)
+    return programs.Measured(mean=found.value or 0.0, low=found.low, high=found.high, answers=len(values))

@@ -14,6 +14,7 @@ from itertools import zip_longest
 from typing import NamedTuple
 
 from masis.api.audits import audit_citations
+from masis.bench.outcomes import place_of
 from masis.bench.rows import groups
 from masis.errors import InputError, StoreError
 from masis.schema.case import Case, Evidence, Labels
@@ -86,8 +87,9 @@ def from_cases(cases: Iterable[Case]) -> list[Labelled]:
 def from_decisions(workbench: Workbench) -> list[Labelled]:
     """The answers on which a person's decision says what is wrong, or that nothing is."""
     found: list[Labelled] = []
-    page, wanted = 1, CaseFilter(states=("approved", "overridden", "rejected", "escalated"), order="oldest", size=500)
-    while rows := workbench.cases.find(wanted.model_copy(update={"page": page})).rows:
+    page = 1
+    case_filter = CaseFilter(states=("approved", "overridden", "rejected", "escalated"), order="oldest", size=500)
+    while rows := workbench.cases.find(case_filter.model_copy(update={"page": page})).rows:
         for summary in rows:
             entry = workbench.reviews.current(summary.id)
             decision = entry.decision if entry else None
@@ -139,7 +141,7 @@ def _of_gold(case: Case, labels: Labels) -> Labelled:
     expected = [
         Expected(
             label.type,
-            _span(answer, label.text),
+            place_of(answer, label.text),
             label.text or "",
             label.description,
             label.severity or "high",
@@ -150,7 +152,7 @@ def _of_gold(case: Case, labels: Labels) -> Labelled:
     for citation in labels.citations:
         if citation.status == "redundant":
             words = citation.sentence or citation.text or ""
-            expected.append(Expected("redundant", _span(answer, words), words, "not needed here", "low", False))
+            expected.append(Expected("redundant", place_of(answer, words), words, "not needed here", "low", False))
     right = [claim.text for claim in labels.claims if claim.verdict == "supported"]
     wrong = [claim.text for claim in labels.claims if claim.verdict in _CLAIMS]
     return _labelled(case, answer, expected, right, wrong)
@@ -195,11 +197,6 @@ def _labelled(
 ) -> Labelled:
     steps = case.reasoning_steps
     return Labelled(case.id, case.query, answer, case.evidence, steps, tuple(expected), tuple(right), tuple(wrong))
-
-
-def _span(answer: str, text: str | None) -> tuple[int, int] | None:
-    at = answer.find(text) if text else -1
-    return (at, at + len(text or "")) if at >= 0 else None
 
 
 def shuffled(cases: Sequence[Labelled], seed: int) -> list[Labelled]:

@@ -24,7 +24,6 @@ from masis.llm.roles.critic import ModelCritic
 from masis.llm.roles.prompting import Prompt, Section, answer, fenced, load, question_and_evidence, rows
 from masis.llm.roles.replies import CritiqueReply, Reply, RevisionReply
 from masis.llm.roles.reviser import ModelReviser
-from masis.schema.audit import JudgedBy
 from masis.schema.case import evidence_of
 from masis.settings import Settings
 
@@ -101,32 +100,12 @@ class ProgramAsker:
         self._examples = examples_of(program.role, self._part.demos)
         self.control = model.control
         self.name = program.string
-        self.judged_by = JudgedBy(model=program.string, version=program.recorded)
 
     def ask(self, prompt: Prompt, shape: type[R], *, max_tokens: int, temperature: float | None = None) -> R:
         """Return the reply as a record. Raises as ``Model.ask``."""
         changed = with_program(prompt, self._program.role, self._part.instructions, self._examples)
         changed = changed._replace(version=self._program.recorded)
         return self._model.ask(changed, shape, max_tokens=max_tokens, temperature=temperature)
-
-
-class _ByAsker:
-    """Names whoever is asked in place of the model and the prompt file."""
-
-    asker: Any
-
-    @property
-    def judged_by(self) -> JudgedBy:
-        found: JudgedBy = self.asker.judged_by
-        return found
-
-
-class CompiledCritic(_ByAsker, ModelCritic):
-    """The critic with a program."""
-
-
-class CompiledReviser(_ByAsker, ModelReviser):
-    """The reviser with a program."""
 
 
 class Compiled(Program):
@@ -140,13 +119,13 @@ class Compiled(Program):
     def check(self) -> None:
         """Nothing can be missing: no package is needed."""
 
-    def filled(self, model: Model, settings: Settings) -> CompiledCritic | CompiledReviser:
+    def filled(self, model: Model, settings: Settings) -> ModelCritic | ModelReviser:
         """Return the critic or reviser, asking this model. Raises InputError for demonstrations that show no case."""
         asker = ProgramAsker(model, self)
         if self.role == "reviser":
-            return CompiledReviser(asker)
+            return ModelReviser(asker, version=self.recorded)
         heat = settings.sample_temperature if settings.judge_samples > 1 else 0.0
-        return CompiledCritic(asker, heat)
+        return ModelCritic(asker, heat, self.recorded)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 What stands in a folder (or in the cache of the Hugging Face hub) is read, never run: no code of a model's repository
 is executed. ONNX files need ``onnxruntime`` and ``tokenizers``, which the project installs; safetensors and PyTorch
-weights need the extra ``local``. docs/verifiers.md says which models are understood.
+weights need the extra ``local``. docs/models.md says which models are understood.
 """
 
 PREFIX = "local"

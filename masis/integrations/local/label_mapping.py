@@ -79,7 +79,7 @@ def labels_of(config: Mapping[str, Any], name: str, place: str) -> Labels:
     if config.get("auto_map") and not kind.endswith("ForSequenceClassification"):
         raise SettingsError(
             f"{place}: auto_map: this model brings code of its own, which is not run. Choose one of a built-in "
-            "architecture, or export it to ONNX (docs/verifiers.md)."
+            "architecture, or export it to ONNX (docs/models.md)."
         )
     if kind and not kind.endswith(("ForSequenceClassification", "ForTokenClassification")):
         raise SettingsError(

@@ -130,27 +130,32 @@ def is_here(text: str) -> bool:
 def _in_folder(name: str, folder: Path, file: str = "", revision: str | None = None) -> ModelFolder:
     if not (folder / "config.json").is_file():
         raise SettingsError(f"{name}: {folder} holds no config.json. Save the model with save_pretrained().")
-    if file:
-        if not (folder / file).is_file():
-            raise MissingModel(f"{name}: {file} is not downloaded. {_get(name)}")
-        return _with_onnx(name, folder, folder / file, revision)
-    for place in ONNX_PLACES:
-        if (folder / place).is_file() and (folder / "tokenizer.json").is_file():
-            return _with_onnx(name, folder, folder / place, revision)
-    config, weights, shards = read_json(folder / "config.json"), folder / SAFETENSORS, tuple[Path, ...]()
-    if not weights.is_file():
-        weights = folder / SAFETENSORS_INDEX
-        if not weights.is_file():
-            raise MissingModel(
-                f"{name}: {folder} holds no weights that can be read: neither {ONNX_PLACES[0]} with tokenizer.json, "
-                f"nor {SAFETENSORS}. Pickled weights (.bin) are not read, since they can run a program: where you "
-                "trust them, save the model with save_pretrained()."
-            )
-        index = read_json(weights).get("weight_map", {})
+    weights = _weights(lambda place: (folder / place).is_file(), file)
+    if weights is None and file:
+        raise MissingModel(f"{name}: {file} is not downloaded. {_get(name)}")
+    if weights is None:
+        raise MissingModel(
+            f"{name}: {folder} holds no weights that can be read: neither {ONNX_PLACES[0]} with tokenizer.json, "
+            f"nor {SAFETENSORS}. Pickled weights (.bin) are not read, since they can run a program: where you "
+            "trust them, save the model with save_pretrained()."
+        )
+    if weights.endswith(".onnx"):
+        return _with_onnx(name, folder, folder / weights, revision)
+    shards = tuple[Path, ...]()
+    if weights == SAFETENSORS_INDEX:
+        index = read_json(folder / weights).get("weight_map", {})
         shards = tuple(folder / part for part in sorted({Path(str(part)).name for part in index.values()}))
         if not shards or not all(shard.is_file() for shard in shards):
             raise MissingModel(f"{name}: parts of its weights are missing in {folder}. {_get(name)}")
-    return ModelFolder(name, folder, config, weights, shards, "safetensors", revision)
+    config = read_json(folder / "config.json")
+    return ModelFolder(name, folder, config, folder / weights, shards, "safetensors", revision)
+
+
+def _weights(has: Callable[[str], object], file: str = "") -> str | None:
+    """Return which file a model's weights are read from: the one named, else ONNX before safetensors; None without."""
+    onnx = ONNX_PLACES if has("tokenizer.json") else ()
+    places = (file,) if file else (*onnx, SAFETENSORS, SAFETENSORS_INDEX)
+    return next((place for place in places if has(place)), None)
 
 
 def _with_onnx(name: str, folder: Path, file: Path, revision: str | None = None) -> ModelFolder:
@@ -302,14 +307,14 @@ def download(
     def report(arrived: int) -> None:
         if cancelled():
             raise _Cancelled
-        on_step(Step(file, done + arrived, sum(wanted.values())))
+        on_step(Step(file, done + arrived, sum(files.values())))
 
     try:
         info = huggingface_hub.HfApi(endpoint=endpoint).model_info(
             name.repo, revision=name.revision, files_metadata=True
         )
-        wanted = _wanted(full, {file.rfilename: file.size or 0 for file in info.siblings or ()}, name.file)
-        for file, size in wanted.items():
+        files = _needed(full, {file.rfilename: file.size or 0 for file in info.siblings or ()}, name.file)
+        for file, size in files.items():
             report(0)
             huggingface_hub.hf_hub_download(name.repo, file, revision=name.revision, endpoint=endpoint, tqdm_class=Bar)
             done += size
@@ -325,22 +330,18 @@ _HTTP_ERROR: type[Exception] = next(base for base in errors.HfHubHTTPError.__mro
 """The error of the HTTP library that this version of the hub's client stands on (httpx or httpx2)."""
 
 
-def _wanted(full: str, sizes: dict[str, int], file: str) -> dict[str, int]:
+def _needed(full: str, sizes: dict[str, int], file: str) -> dict[str, int]:
     """Return the files to fetch, with their sizes."""
     if "config.json" not in sizes:
         raise SettingsError(f"{full}: is no model of the kind that verifies (it has no config.json).")
-    if file and file not in sizes:
+    weights = _weights(sizes.__contains__, file)
+    if weights is None and file:
         raise SettingsError(f"{full}: the repository has no file {file}.")
-    onnx = [file] if file else [place for place in ONNX_PLACES if place in sizes and "tokenizer.json" in sizes]
-    if onnx:
-        weights = re.escape(onnx[0]) + r"([_.]data.*)?"
-    elif SAFETENSORS in sizes:
-        weights = re.escape(SAFETENSORS)
-    elif SAFETENSORS_INDEX in sizes:
-        weights = re.escape(SAFETENSORS_INDEX) + r"|model-\d+-of-\d+\.safetensors"
-    else:
+    if weights is None:
         raise SettingsError(f"{full}: has no weights that can be read here (ONNX, safetensors; no pickled .bin).")
-    return {each: sizes[each] for each in sizes if _SMALL.fullmatch(each) or re.fullmatch(weights, each)}
+    beside = {SAFETENSORS: "", SAFETENSORS_INDEX: r"|model-\d+-of-\d+\.safetensors"}.get(weights, r"([_.]data.*)?")
+    needed = re.compile(re.escape(weights) + beside)
+    return {each: sizes[each] for each in sizes if _SMALL.fullmatch(each) or needed.fullmatch(each)}
 
 
 def _failed(full: str, name: ModelName, error: BaseException) -> str:

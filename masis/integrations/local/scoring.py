@@ -271,7 +271,7 @@ def _torch_engine(found: ModelFolder, labels: Labels, threads: int) -> Engine:
         why = " ".join(str(error).split())[:200]
         raise SettingsError(
             f"{found.name}: transformers can't load it ({type(error).__name__}: {why}). Save it with "
-            "save_pretrained(), or export it to ONNX (docs/verifiers.md)."
+            "save_pretrained(), or export it to ONNX (docs/models.md)."
         ) from error
     model.eval()
     takes_types = "token_type_ids" in inspect.signature(model.forward).parameters and (

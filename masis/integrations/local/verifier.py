@@ -1,6 +1,6 @@
 """A verifier role filled by a model on this machine: each claim scored against at most three windows of evidence.
 
-The verdict follows from the scores in code, with an abstain band between the thresholds (docs/verifiers.md):
+The verdict follows from the scores in code, with an abstain band between the thresholds (docs/models.md):
 
     supported      a window supports it from ``local_supported_from`` on, and none contradicts it
     contradicted   a window that shares words with it contradicts it from ``local_contradicted_from`` on; none supports
@@ -27,6 +27,7 @@ from masis.audit.claims import Checked, one_check_each
 from masis.audit.sentences import split_sentences
 from masis.errors import StepError
 from masis.integrations.local.scoring import LocalScorer
+from masis.llm.roles.verdicts import failed, unverifiable
 from masis.llm.roles.verifier import unmarked
 from masis.schema.audit import (
     CitationAudit,
@@ -39,7 +40,6 @@ from masis.schema.audit import (
     ReferenceCheck,
     ReferenceFinding,
 )
-from masis.schema.base import Unscored
 from masis.schema.case import ClaimVerdict, Evidence
 from masis.schema.run import LocalModel
 from masis.settings import Settings
@@ -116,15 +116,16 @@ def choose(claim: str, evidence: Sequence[Evidence], cited: Sequence[str] = ()) 
     cited chunk gives its best one, so that a verdict on the citation rests on what it cites; then the next best.
     """
     every = [each for chunk in evidence if chunk.text.strip() for each in _windows(chunk.id, chunk.text)]
-    wanted = set(words_of(claim))
-    if not every or not wanted:
+    claim_words = set(words_of(claim))
+    if not every or not claim_words:
         return ()
-    having = Counter(word for each in every for word in each.words & wanted)
+    having = Counter(word for each in every for word in each.words & claim_words)
     weight = {
-        word: math.log(1 + len(every) / having[word]) if word in having else math.log(2 + len(every)) for word in wanted
+        word: math.log(1 + len(every) / having[word]) if word in having else math.log(2 + len(every))
+        for word in claim_words
     }
     whole = sum(weight.values())
-    scored = [each._replace(shared=sum(weight[word] for word in each.words & wanted) / whole) for each in every]
+    scored = [each._replace(shared=sum(weight[word] for word in each.words & claim_words) / whole) for each in every]
     ranked = sorted(range(len(scored)), key=lambda at: (-scored[at].shared, at))
     chosen = ranked[:1]
     best_of: dict[str, int] = {}
@@ -185,14 +186,16 @@ class LocalVerifier:
 
     def verify(self, claims: Sequence[Claim], evidence: Sequence[Evidence]) -> tuple[ClaimCheck, ...]:
         """Return one check for each claim, in order; claims that the model fails on are unscored."""
-        chosen = [choose(said(claim), evidence, claim.cited) for claim in claims]
+        chosen = [choose(statement_of(claim), evidence, claim.cited) for claim in claims]
         pairs = [
-            (window.text, said(claim)) for claim, windows in zip(claims, chosen, strict=True) for window in windows
+            (window.text, statement_of(claim))
+            for claim, windows in zip(claims, chosen, strict=True)
+            for window in windows
         ]
         try:
             scores = iter(self.scorer.score(pairs))
         except StepError as error:
-            return tuple(self._unscored(claim, error) for claim in claims)
+            return tuple(each.check for each in failed(claims, error, self.scorer.model.name))
         return tuple(
             self._check(claim, [window._replace(**next(scores)._asdict()) for window in windows], evidence)
             for claim, windows in zip(claims, chosen, strict=True)
@@ -206,7 +209,9 @@ class LocalVerifier:
         return Checked(checks, self.missing(query, answer, checks, evidence) if completeness and self.missing else ())
 
     def _check(self, claim: Claim, scored: Sequence[Window], evidence: Sequence[Evidence]) -> ClaimCheck:
-        verdict: ClaimVerdict = verdict_of(scored, self.settings) if scored else "unverifiable"
+        if not scored:
+            return unverifiable((claim,), self.scorer.model.name)[0].check
+        verdict = verdict_of(scored, self.settings)
         made: dict[str, Any] = {
             "claim": claim,
             "verdict": verdict,
@@ -214,9 +219,6 @@ class LocalVerifier:
             "judged_by": self.scorer.model.name,
             "confidence": None,
         }
-        if not scored:
-            made |= {"support": None, "references": (), "issue": "There is nothing to check this against."}
-            return ClaimCheck(**made)
         best, worst = max(each.supports for each in scored), _most_contradicting(scored)
         # Support that goes with a verdict that denies it is never more than half.
         made["support"] = min(best, UNSUPPORTED_MOST) if verdict in ("contradicted", "unsupported") else best
@@ -290,19 +292,8 @@ class LocalVerifier:
             return finding("unsupported", "It does not support this.")
         return finding("unchecked", "The model could not decide whether it supports this.")
 
-    def _unscored(self, claim: Claim, error: StepError) -> ClaimCheck:
-        return ClaimCheck(
-            claim=claim,
-            verdict="unscored",
-            support=None,
-            confidence=None,
-            issue=f"{error}."[:300],
-            judged_by=self.scorer.model.name,
-            unscored=Unscored.of(error),
-        )
 
-
-def said(claim: Claim) -> str:
+def statement_of(claim: Claim) -> str:
     """Return what the claim says, without its markers: in words that stand alone, where somebody put it so."""
     return claim.statement or " ".join(unmarked(claim).split())
 

@@ -168,9 +168,7 @@ def address(case_id: str, evidence_id: str) -> str:
 
 def used(sources: Sequence[Any]) -> tuple[UsedSource, ...]:
     """Return what the evidence ids of a result refer to; ``source_id`` is None for evidence given in full."""
-    stored = {each.chunk.id: address(each.case_id, each.evidence_id) for each in sources if each.case_id is not None}
-    names = (source.chunk.id for source in sources)
-    return tuple(UsedSource(evidence_id=name, source_id=stored.get(name)) for name in names)
+    return tuple(UsedSource(evidence_id=each.chunk.id, source_id=each.address) for each in sources)
 
 
 def of_run(run: Run | RunProgress, *, whole: bool = False, reused: bool | None = None) -> RunReport:

@@ -161,41 +161,33 @@ class MasisServer:
         )
 
     async def _done(self, ctx: Context, tool: Tool, arguments: dict[str, Any]) -> tuple[dict[str, Any], str, Receipt]:
-        """Return the structured result of a call, its text, and what it cost."""
-        loop = asyncio.get_running_loop()
-        queued: asyncio.Queue[Progress | None] = asyncio.Queue()
+        """Return the structured result of a call, its text, and what it cost.
+
+        Progress is sent as it comes; a client that asked for none gets none. Where the tool reports none, a client that
+        counts silence as failure gets the seconds so far.
+        """
+        loop, sent = asyncio.get_running_loop(), list[Future[None]]()
+
+        def report(progress: Progress) -> None:
+            sent.append(asyncio.run_coroutine_threadsafe(ctx.session.report_progress(*progress), loop))
 
         def work(gone: Callable[[], bool]) -> tuple[dict[str, Any], str, Receipt]:
-            def report(progress: Progress) -> None:
-                loop.call_soon_threadsafe(queued.put_nowait, progress)
-
-            watch = Watch(report, gone)
             with self.spending.receipt() as receipt:
-                result = tool.call(self.tools, arguments, watch)
+                result = tool.call(self.tools, arguments, Watch(report, gone))
             return result, quoted_json(result), receipt
 
-        async def pass_on() -> None:
-            """Send progress as it comes, until the end of it; a client that asked for none gets none.
-
-            Where the tool reports none, a client that counts silence as failure gets the seconds so far.
-            """
+        async def count_seconds() -> None:
             began = time.monotonic()
-            while True:
-                try:
-                    progress = await asyncio.wait_for(queued.get(), None if tool.steps else ALIVE_S)
-                except TimeoutError:
-                    progress = Progress(round(time.monotonic() - began), None, "seconds, still at work")
-                if progress is None:
-                    return
-                await ctx.session.report_progress(progress.done, progress.total, progress.message)
+            while not tool.steps:
+                await asyncio.sleep(ALIVE_S)
+                await ctx.session.report_progress(round(time.monotonic() - began), None, "seconds, still at work")
 
-        reporting = asyncio.ensure_future(pass_on())
+        counting = asyncio.ensure_future(count_seconds())
         try:
             found = await (self._audits if tool.audits else self._readers).do(work)
-            queued.put_nowait(None)
-            await reporting
+            await asyncio.gather(*map(asyncio.wrap_future, sent), return_exceptions=True)  # before the result
         finally:
-            reporting.cancel()
+            counting.cancel()
         return found
 
 

@@ -24,14 +24,13 @@ _NEAR = 3
 
 
 class Source(NamedTuple):
-    """A chunk as a tool uses it. ``chunk.id`` is the id within this call; ``given`` what the caller wrote, None for
-    evidence given in full; ``case_id`` and ``evidence_id`` where it is stored.
+    """A chunk as a tool uses it. ``chunk.id`` is the id within this call; ``source_id`` what the caller wrote, and
+    ``address`` its id in the whole store, both None for evidence given in full.
     """
 
     chunk: Evidence
     source_id: str | None = None
-    case_id: str | None = None
-    evidence_id: str | None = None
+    address: str | None = None
 
 
 Place = tuple[str, str]
@@ -65,21 +64,21 @@ def gathered(workbench: Workbench, ids: Sequence[str], inline: Sequence[Evidence
             total = f"{held_by.total:,}"
             wrong.append(f"{named(source_id)} is evidence of {total} cases: name the case too, as in {addresses}")
         elif there := chunk(*place):
-            found.setdefault(place, Source(there, source_id, *place))
+            found.setdefault(place, Source(there, source_id, address(*place)))
         else:
             wrong.append(_why_nothing(workbench, source_id, case(place[0])))
     if wrong:
         raise InputError(
             "; ".join(wrong), cure="search_evidence and get_case give ids of stored evidence.", field="sourceIds"
         )
-    shared = Counter([chunk.id for chunk in inline] + [evidence_id for _, evidence_id in found])
-    stored = [
-        source._replace(chunk=source.chunk.model_copy(update={"id": address(*place)}))
-        if shared[place[1]] > 1
+    sources = (*map(Source, inline), *found.values())
+    shared = Counter(source.chunk.id for source in sources)
+    return tuple(
+        source._replace(chunk=source.chunk.model_copy(update={"id": source.address}))
+        if source.address and shared[source.chunk.id] > 1
         else source
-        for place, source in found.items()
-    ]
-    return (*map(Source, inline), *stored)
+        for source in sources
+    )
 
 
 def _case(workbench: Workbench, case_id: str) -> Case | None:

@@ -7,7 +7,6 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from masis.errors import SpendingLimit
 from masis.observers import observation
@@ -53,19 +52,22 @@ class Spending:
         return observation.register(self)
 
     def on_start(self, start: Start) -> Listener:
-        """Count what starts, once it ends."""
-        return _Call(self, _receipt.get())
+        """Listen to whatever starts: what it has cost is known once it ends."""
+        return self
 
-    def add(self, call: ModelCall, receipt: Receipt | None) -> None:
-        """Count one call, unless the cache or recorded replies answered it: then no model was asked."""
-        if call.source != "model":
+    def on_event(self, event: Event) -> None:
+        """Nothing costs anything before it ends."""
+
+    def on_end(self, result: Result | None, error: BaseException | None) -> None:
+        """Count a call to a model, but not one that the cache or recorded replies answered: then none was asked."""
+        if not isinstance(result, ModelCall) or result.source != "model":
             return
         with self._lock:
-            for each in filter(None, (self.total, receipt)):
+            for each in filter(None, (self.total, _receipt.get())):
                 each.calls += 1
-                each.cost_usd += call.cost_usd or 0.0
-                each.unpriced += call.cost_usd is None
-                each.models[call.model] = each.models.get(call.model, 0) + 1
+                each.cost_usd += result.cost_usd or 0.0
+                each.unpriced += result.cost_usd is None
+                each.models[result.model] = each.models.get(result.model, 0) + 1
 
     @property
     def reached(self) -> bool:
@@ -94,18 +96,3 @@ class Spending:
             yield receipt
         finally:
             _receipt.reset(token)
-
-
-class _Call(NamedTuple):
-    """One call to a model under way."""
-
-    spending: Spending
-    receipt: Receipt | None
-
-    def on_event(self, event: Event) -> None:
-        """Nothing costs anything before it ends."""
-
-    def on_end(self, result: Result | None, error: BaseException | None) -> None:
-        """Count a call that came to an end."""
-        if isinstance(result, ModelCall):
-            self.spending.add(result, self.receipt)

@@ -16,6 +16,7 @@ import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
+import anyio
 import uvicorn
 from mcp.server.stdio import stdio_server
 from mcp.server.transport_security import TransportSecuritySettings
@@ -52,32 +53,26 @@ def serve_stdio(server: MasisServer) -> int:
 
 
 async def _stdio(server: MasisServer) -> int:
-    loop = asyncio.get_running_loop()
-    ended: asyncio.Future[int] = loop.create_future()
+    lines, code = _Lines(sys.stdin.fileno(), asyncio.get_running_loop()), 0
 
-    def end(code: int) -> None:
-        if not ended.done():
-            ended.set_result(code)
+    async def end_by_signal() -> None:
+        nonlocal code
+        with (
+            contextlib.suppress(NotImplementedError, ValueError, RuntimeError),  # Windows, or not the main thread
+            anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals,
+        ):
+            await anext(signals)
+            code = INTERRUPTED
+            tasks.cancel_scope.cancel()
 
-    for number in (signal.SIGINT, signal.SIGTERM):
-        with contextlib.suppress(NotImplementedError, ValueError, RuntimeError):  # Windows, or not the main thread
-            loop.add_signal_handler(number, end, INTERRUPTED)
-    lines = _Lines(sys.stdin.fileno(), loop)
-
-    async def serve() -> None:
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(end_by_signal)
         # Its own reader, since the SDK's can't be interrupted while it waits for a line; stdout is the SDK's, which
         # has whatever else is printed go to stderr.
         async with stdio_server(stdin=lines) as (incoming, outgoing):
             await server.server.run(incoming, outgoing, server.server.create_initialization_options())
-
-    serving = asyncio.ensure_future(serve())
-    serving.add_done_callback(lambda task: end(0))
-    code = await ended
-    serving.cancel()
-    await asyncio.wait([serving])
+        tasks.cancel_scope.cancel()
     await asyncio.to_thread(server.close)
-    if code == 0 and not serving.cancelled() and (error := serving.exception()):
-        raise error
     return code
 
 

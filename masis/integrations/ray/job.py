@@ -10,15 +10,16 @@ import math
 import os
 import shutil
 import tempfile
-import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
+from datetime import timedelta
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from masis.api.audits import run_audit
+from masis.api.batch import AUDITS_A_CALL
 from masis.api.roles import calls_at_once, estimate, uses_models, with_concurrency
 from masis.datasets.lake import Origin, audited_row, failed_row
 from masis.datasets.mapping.profile import Profile
@@ -33,11 +34,9 @@ from masis.settings.environment import quiet_ray
 
 STORE_BYTES = 256 * 2**20
 """Ray's object store on a machine of our own: only chunks pass through it, and Ray Data lets few wait."""
-AUDITS_A_CALL = 4
-"""Audits under way for each call to a model that may be: while one reads a reply, another has its call."""
 READERS = 4
 """Files that are read at once: one reader feeds many auditors."""
-LOOKED_S = 1.0
+LOOKED_EVERY = timedelta(seconds=1)
 """How often progress is asked for."""
 
 
@@ -145,10 +144,9 @@ def _run(job: RayAudit, left: list[Part], done: dict[str, tuple[int, ...]], core
     dataset = data.from_items([part._asdict() for part in left], override_num_blocks=len(left))
     # Readers mostly wait for the auditors: were they counted as cores, they would keep one from auditing.
     chunks = dataset.flat_map(read, num_cpus=0, compute=data.TaskPoolStrategy(size=min(len(left), workers, READERS)))
-    audited = chunks.map_batches(
+    audited = chunks.map(
         Auditor,
         fn_constructor_args=(work, at_once, ledger),
-        batch_size=1,
         compute=data.ActorPoolStrategy(
             min_size=1, max_size=workers, initial_size=workers, max_tasks_in_flight_per_actor=2
         ),
@@ -218,29 +216,19 @@ def _ledger(ray: Any, job: RayAudit) -> Any:
     return made.remote(job.tries, job.max_cost)
 
 
-@contextmanager
-def _watched(ray: Any, ledger: Any, watch: Callable[[Totals], bool], failed: Callable[[str], object]) -> Iterator[None]:
+def _watched(ray: Any, ledger: Any, watch: Callable[[Totals], bool], failed: Callable[[str], object]) -> Any:
     """Show progress from another thread while the dataset is worked off; ask the ledger to stop when it is asked to."""
-    over = threading.Event()
+    from masis.services.background import Repeated  # here: workers import this module, and need no services
 
-    def look() -> None:
-        while not over.wait(LOOKED_S):
-            try:
-                totals, errors = ray.get([ledger.totals.remote(), ledger.errors.remote()])
-            except ray.exceptions.RayError:
-                return  # the job ends too, and says why
+    def look(over: Callable[[], bool]) -> None:
+        with suppress(ray.exceptions.RayError):  # the job ends too, and says why
+            totals, errors = ray.get([ledger.totals.remote(), ledger.errors.remote()], timeout=10)
             for error in errors:
                 failed(error)
             if watch(Totals(*totals)):
                 ledger.stop.remote()
 
-    thread = threading.Thread(target=look, name="progress", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join(10)
+    return Repeated(look, LOOKED_EVERY, "progress")
 
 
 # The workers.
@@ -257,11 +245,10 @@ class Auditor:
         self.pool = ThreadPoolExecutor(at_once, thread_name_prefix="audit")
         telemetry.start(work.settings)
 
-    def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
-        """Audit a batch of one chunk; returns its shard's name, and whether it is complete."""
-        values = {name: batch[name][0] for name in Chunk._fields}
-        chunk = Chunk(**{name: value.item() if hasattr(value, "item") else value for name, value in values.items()})
-        return {"shard": [chunk.shard], "complete": [self._complete(chunk)]}
+    def __call__(self, row: dict[str, Any]) -> dict[str, Any]:
+        """Audit a chunk; returns its shard's name, and whether it is complete."""
+        chunk = Chunk(**row)
+        return {"shard": chunk.shard, "complete": self._complete(chunk)}
 
     def _complete(self, chunk: Chunk) -> bool:
         """Audit what is not written yet; returns whether the shard is complete."""

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import io
 import json
-import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 from uuid import uuid4
+
+from filelock import FileLock, Timeout
 
 from masis.datasets.lake import OUTCOMES, filesystem_of, write_file
 from masis.errors import InputError
@@ -75,17 +76,15 @@ class Lake:
     @contextmanager
     def held(self) -> Iterator[None]:
         """Keep a second job on this machine from writing here. Raises InputError where one does already."""
-        if not self._local or sys.platform == "win32":
+        if not self._local:
             yield
             return
-        import fcntl
-
-        with open(f"{self._root}/{STATE}/lock", "w", encoding="utf-8") as lock:  # given back when the process ends
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as error:
-                cure = "Wait for its end, or name a new folder."
-                raise InputError("is being written by another audit", cure=cure, file=self.place) from error
+        try:
+            lock = FileLock(f"{self._root}/{STATE}/lock").acquire(blocking=False)  # given back when the process ends
+        except Timeout as error:
+            cure = "Wait for its end, or name a new folder."
+            raise InputError("is being written by another audit", cure=cure, file=self.place) from error
+        with lock:
             yield
 
     def done(self) -> dict[str, Done]:

@@ -19,7 +19,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from masis.errors import MissingExtra
+from masis.integrations import require
 from masis.observers import log_records, observation
 from masis.settings import Settings
 
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider
     from opentelemetry.trace import TracerProvider
 
-EXTRA = "otel"
 END_WITHIN_S = 3.0
 """How long the end of a program waits for what is still to be sent."""
 
@@ -88,19 +87,16 @@ def start(
 
 
 def _begun(settings: Settings, tracers: TracerProvider | None, meters: MeterProvider | None) -> Telemetry:
-    try:
-        from masis.integrations.telemetry.spans import Spans, place
+    own = tracers is None and meters is None
+    modules = ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http") if own else ("opentelemetry.trace",)
+    require("Telemetry needs packages of OpenTelemetry that are not installed", "otel", *modules)
+    from masis.integrations.telemetry.spans import Spans, place
 
-        shut = None
-        if tracers is None and meters is None:
-            from masis.integrations.telemetry import sdk
+    shut = None
+    if own:
+        from masis.integrations.telemetry import sdk
 
-            tracers, meters, shut = sdk.providers(settings)
-    except ImportError as error:
-        raise MissingExtra(
-            f"telemetry needs OpenTelemetry, and {error.name or 'a part of it'} is not installed. "
-            f"Install it with: pip install '.[{EXTRA}]'"
-        ) from error
+        tracers, meters, shut = sdk.providers(settings)
     undo = contextlib.ExitStack()
     undo.callback(observation.register(Spans(tracers, meters, texts=settings.telemetry_texts)))
     log_records.place.append(place)

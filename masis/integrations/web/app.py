@@ -13,11 +13,10 @@ import hashlib
 import hmac
 import json
 import logging
-import math
-import threading
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Mapping
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,6 +30,7 @@ from masis.errors import InputError, MasisError, MissingExtra
 from masis.integrations.token_bucket import Bucket
 from masis.integrations.web import otlp
 from masis.schema.case import Case
+from masis.services.background import Repeated
 from masis.services.ingestion import CaseStatus, IngestionService, Source, token_digest
 from masis.services.records import Acknowledged, Form, Received
 from masis.settings.hosts import AllowedHosts
@@ -42,9 +42,8 @@ LONGEST_KEY = 200
 WRITTEN_AT_ONCE = 200
 """Requests that share a transaction at most."""
 
-_IDLE_S = 0.25
+_IDLE = timedelta(seconds=0.25)
 _SAID_AGAIN_S = 60.0
-_AFTER_ERROR_S = 5.0
 
 
 class Refused(Exception):
@@ -75,8 +74,7 @@ class Door:
         self._queue: asyncio.Queue[_Pending] = asyncio.Queue(WRITTEN_AT_ONCE * 5)
         self._parsing = asyncio.Lock()
         """Two bytes can be a value that takes 180 in memory: one body is parsed at a time; none waits in a thread."""
-        self._over = threading.Event()
-        self._arrived = threading.Event()
+        self._heard_at = -_SAID_AGAIN_S
 
     # writing
 
@@ -102,41 +100,28 @@ class Door:
             for each, acknowledged in zip(pending, done, strict=True):
                 if not each.answer.done():
                     each.answer.set_result(acknowledged)
-            self._arrived.set()
 
     # reading
 
-    def read(self) -> None:
-        """Read what was acknowledged, until the end; whoever goes on with it hears of it, and now and then anyway."""
-        heard = -math.inf
-        while not self._over.is_set():
-            try:
-                read = self.ingestion.read_waiting(self.sources)
-                if self._on_read and (read or time.monotonic() - heard > _SAID_AGAIN_S):
-                    self._on_read()
-                    heard = time.monotonic()
-                if read:
-                    continue
-                wait = _IDLE_S
-            except MasisError as error:
-                log.error("What came in can't be read now, and stays: %s", error)
-                wait = _AFTER_ERROR_S
-            self._arrived.wait(wait)
-            self._arrived.clear()
+    def read(self, stopping: Callable[[], bool]) -> None:
+        """Read all that was acknowledged; whoever goes on with it hears of it, and now and then anyway."""
+        read = 1
+        while read and not stopping():
+            read = self.ingestion.read_waiting(self.sources)
+            if self._on_read and (read or time.monotonic() - self._heard_at > _SAID_AGAIN_S):
+                self._on_read()
+                self._heard_at = time.monotonic()
 
     @contextlib.asynccontextmanager
     async def running(self, app: Starlette) -> AsyncIterator[None]:
         """Write and read while the application runs."""
-        reader = threading.Thread(target=self.read, name="inbox", daemon=True)
-        reader.start()
+        reader = Repeated(self.read, _IDLE, "reading what came in").start()
         writer = asyncio.create_task(self.write())
         try:
             yield
         finally:
-            self._over.set()
-            self._arrived.set()
             writer.cancel()
-            await asyncio.to_thread(reader.join)
+            await asyncio.to_thread(reader.end)
 
     # requests
 

@@ -11,13 +11,13 @@ import base64
 import contextlib
 import json
 import zlib
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from masis.datasets.mapping.reader import read_any
 from masis.datasets.paths import text_of, value_at
 from masis.datasets.readers.strict_json import parse_object
-from masis.errors import InputError, MissingExtra
+from masis.errors import InputError
+from masis.integrations import require
 from masis.schema.case import Case
 
 PROTOBUF, JSON = "application/x-protobuf", "application/json"
@@ -25,6 +25,7 @@ MOST_SPANS = 50_000
 """Spans of one request."""
 
 _WHY = 3
+_SPANS = ("resourceSpans[].scopeSpans[].spans[] | [?type(@) == 'object']",)
 _KIND, _OPERATION = "openinference.span.kind", "gen_ai.operation.name"
 
 
@@ -90,12 +91,12 @@ def refused(content_type: str, why: str) -> bytes:
 
 
 def _from_protobuf(body: bytes) -> dict[str, Any]:
-    try:
-        from google.protobuf.json_format import MessageToDict
-        from google.protobuf.message import DecodeError
-        from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-    except ImportError as error:
-        raise MissingExtra("OTLP in protobuf needs packages that are not installed: pip install '.[otlp]'") from error
+    lacking = "OTLP in protobuf needs packages that are not installed"
+    require(lacking, "otlp", "google.protobuf", "opentelemetry.proto")
+    from google.protobuf.json_format import MessageToDict
+    from google.protobuf.message import DecodeError
+    from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
     try:
         request = ExportTraceServiceRequest.FromString(body)
     except DecodeError as error:
@@ -109,14 +110,9 @@ def _from_protobuf(body: bytes) -> dict[str, Any]:
     return read
 
 
-def _spans(content: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    for resource in _objects(content.get("resourceSpans")):
-        for scope in _objects(resource.get("scopeSpans")):
-            yield from _objects(scope.get("spans"))
-
-
-def _objects(value: Any) -> Iterator[dict[str, Any]]:
-    return (each for each in value if isinstance(each, dict)) if isinstance(value, list) else iter(())
+def _spans(content: dict[str, Any]) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = value_at(content, _SPANS) or []
+    return found
 
 
 def _count(spans: int) -> None:
@@ -127,8 +123,9 @@ def _count(spans: int) -> None:
 def _traces(content: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
     """Return the spans by trace, their attributes as an object."""
     found: dict[str, list[dict[str, Any]]] = {}
-    for number, span in enumerate(_spans(content), 1):
-        _count(number)
+    spans = _spans(content)
+    _count(len(spans))
+    for span in spans:
         attributes = value_at(span, ("attributes(attributes)",))
         read = {
             "traceId": str(span.get("traceId", "")),

@@ -27,15 +27,16 @@ GAPS: frozenset[IssueType] = frozenset({"logical", "incomplete_reasoning"})
 
 @dataclass(frozen=True)
 class ModelCritic:
-    """Audits an answer strictly by the evidence."""
+    """Audits an answer strictly by the evidence. ``version`` is recorded; the prompt's where it is empty."""
 
     asker: Asker
     temperature: float = 0.0
+    version: str = ""
 
     @property
     def judged_by(self) -> JudgedBy:
         """The model, and the version of the prompt."""
-        return JudgedBy(model=self.asker.name, version=load(PROMPT).version)
+        return JudgedBy(model=self.asker.name, version=self.version or load(PROMPT).version)
 
     def critique(self, context: AuditContext) -> CritiqueJudgement | Unscored:
         """The judgement as the model gave it.

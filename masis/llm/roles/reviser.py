@@ -32,15 +32,16 @@ _GRAVITY: tuple[Severity, ...] = ("critical", "high", "medium", "low")
 
 @dataclass(frozen=True)
 class ModelReviser:
-    """Improves an answer on the issues found."""
+    """Improves an answer on the issues found. ``version`` is recorded; the prompt's where it is empty."""
 
     asker: Asker
     temperature: float = 0.3
+    version: str = ""
 
     @property
     def judged_by(self) -> JudgedBy:
         """The model, and the version of the prompt."""
-        return JudgedBy(model=self.asker.name, version=load(PROMPT).version)
+        return JudgedBy(model=self.asker.name, version=self.version or load(PROMPT).version)
 
     def revise(self, context: AuditContext, critique: Critique, issues: Sequence[Issue]) -> Revision:
         """A revision; equal to the answer where the model found nothing to improve.

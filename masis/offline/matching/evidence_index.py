@@ -3,7 +3,7 @@
     index = EvidenceIndex([("chunk_1", "The firm grew by 12% in 2021.")])
     index.assess("The firm grew by 21% in 2021.").verdict      # "contradicted"
 
-docs/verifiers.md explains how it judges. The same input gives the same answer, without a network; scores of the encoder
+docs/models.md explains how it judges. The same input gives the same answer, without a network; scores of the encoder
 differ in the third digit between kinds of CPU.
 """
 

@@ -40,7 +40,7 @@ MISSING_MOST = 3
 class OfflineVerifier:
     """A screen: it confirms copies of the evidence, accuses figures and quotations that no evidence has, abstains else.
 
-    See docs/verifiers.md. A long answer takes seconds: between claims it looks whether the run was cancelled.
+    See docs/models.md. A long answer takes seconds: between claims it looks whether the run was cancelled.
     """
 
     languages: ClassVar[frozenset[str] | None] = frozenset({"en"})

@@ -1,6 +1,6 @@
 """Which of 14 types a study is, recognised from its abstract without a model.
 
-A linear classifier, fitted by ``tools/fit_study_types.py`` on StudyTypeTeller's training file; docs/grading.md says
+A linear classifier, fitted by ``tools/fit_study_types.py`` on StudyTypeTeller's training file; docs/screening.md says
 how well it does. It sees words and pairs of words, in title and text apart, each valued as (1 + ln count) x inverse
 document frequency, and cues (``study_cues.txt``: animals, people, drugs, chance, search, ...), counted in the title and
 in each quarter of the text: "patients" at the end of a study of mice is its outlook, not its sample.

@@ -1,6 +1,6 @@
 """The recommendation for one abstract: rules in their order, as pure functions; constants are in ``rubric``.
 
-The first rule that holds decides (docs/grading.md lists them). So weak studies are rejected, borderline ones ask
+The first rule that holds decides (docs/screening.md lists them). So weak studies are rejected, borderline ones ask
 for more evidence, a relevant randomised trial of plausible size is kept whatever its abstract leaves out, and no number
 of case series makes a consensus.
 """

@@ -1,6 +1,6 @@
 """How many were studied: the sample sizes an abstract states, and the one the study rests on.
 
-What counts as a sample size is the codebook of docs/grading.md. Three questions, in this order: which numbers does
+What counts as a sample size is the codebook of docs/screening.md. Three questions, in this order: which numbers does
 the text hold, which of them count units (``Mention``), and which of those are sizes of the whole study (``total``), of
 a part of it (``arm``), or the larger number a part is counted in (``of``)? The rest count those who had an outcome.
 """
@@ -394,7 +394,7 @@ def _is_of_each_group(tokens: Tokens, numeral: Numeral, mention: Mention) -> boo
     return stated or _FORM["per_group"].match(tokens.behind(mention.after, _SPAN)) is not None
 
 
-# Which of them are sample sizes, and of which kind. The kinds are those of the codebook in docs/grading.md; those
+# Which of them are sample sizes, and of which kind. The kinds are those of the codebook in docs/screening.md; those
 # who had an outcome are distinguished from those who were studied by the words around the number, and by the total
 # before it.
 

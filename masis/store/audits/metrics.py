@@ -152,32 +152,33 @@ class Measures(Part):
         )
         return (sum(row[0] for row in rows) / len(rows), len(rows)) if rows else None
 
-    def report(self, wanted: MeasureFilter, period: Period, *, newest: int | None = None) -> MetricsReport:
+    def report(self, measure_filter: MeasureFilter, period: Period, *, newest: int | None = None) -> MetricsReport:
         """Return everything that the metrics page shows and ``masis metrics`` prints, of one moment.
 
         Rates are always of all runs that match; with ``newest`` the distributions are of so many of the newest.
         """
         with self._database.reading():
-            added = self.added_up(wanted, period)
-            spread = self.distributions(wanted, tuple(COLUMNS), newest)
+            added = self.added_up(measure_filter, period)
+            spread = self.distributions(measure_filter, tuple(COLUMNS), newest)
         over = newest if newest is not None and added.total.runs > newest else None
-        return MetricsReport(wanted=wanted, period=period, **added._asdict(), distributions=spread, spread_over=over)
+        figures = added._asdict() | {"distributions": spread, "spread_over": over}
+        return MetricsReport(wanted=measure_filter, period=period, **figures)
 
-    def added_up(self, wanted: MeasureFilter, period: Period) -> AddedUp:
+    def added_up(self, measure_filter: MeasureFilter, period: Period) -> AddedUp:
         """The runs that match, read once: added up in SQL by day and model, then to whatever is asked for."""
-        where, values = _where(wanted)
+        where, values = _where(measure_filter)
         summed = ", ".join(
             f"total({_ENDED.get(column, column)}) AS {column}, count({_ENDED.get(column, column)}) AS {column}_known"
             for column in SUMMED
         )
-        sql = f"""SELECT substr(finished_at, 1, 10), {wanted.role}, count(*) AS runs, {summed}
+        sql = f"""SELECT substr(finished_at, 1, 10), {measure_filter.role}, count(*) AS runs, {summed}
                   FROM run_measures WHERE {where} GROUP BY 1, 2"""  # noqa: S608 (names of ours)
         rows = self._database.cached(sql, values)
         names = [*rows[0].keys()][2:] if rows else ()  # the first two are the day and the model
         return add_up({(row[0], row[1]): Sums(dict(zip(names, row[2:], strict=True))) for row in rows}, period)
 
     def distributions(
-        self, wanted: MeasureFilter, asked: Iterable[Measure], newest: int | None = None
+        self, measure_filter: MeasureFilter, asked: Iterable[Measure], newest: int | None = None
     ) -> tuple[Distribution, ...]:
         """Describe how metrics are spread: mean, percentiles (nearest rank) and how many values lie in each bin.
 
@@ -188,14 +189,14 @@ class Measures(Part):
         for table in ("run", "iteration"):
             measures_there = [measure for measure in asked if COLUMNS[measure][0] == table]
             if measures_there:
-                values |= self._values(wanted, table, measures_there, newest)
+                values |= self._values(measure_filter, table, measures_there, newest)
         return tuple(spread_of(measure, values[measure]) for measure in asked)
 
     def _values(
-        self, wanted: MeasureFilter, table: str, asked: Sequence[Measure], newest: int | None
+        self, measure_filter: MeasureFilter, table: str, asked: Sequence[Measure], newest: int | None
     ) -> dict[Measure, NDArray[np.float64]]:
         """The values of figures of one table that are known, ascending."""
-        where, bound = _where(wanted)
+        where, bound = _where(measure_filter)
         source = "run_measures"
         if newest is not None:
             source = f"(SELECT * FROM run_measures WHERE {where} ORDER BY seq DESC LIMIT {int(newest)}) AS run_measures"  # noqa: S608
@@ -217,10 +218,10 @@ class Measures(Part):
         columns_read = zip(asked, read.T, strict=True)
         return {measure: np.sort(column[~np.isnan(column)]) for measure, column in columns_read}
 
-    def runs(self, wanted: MeasureFilter, pick: Pick, *, page: int = 1, size: int = 20) -> Page[MeasuredRun]:
+    def runs(self, measure_filter: MeasureFilter, pick: Pick, *, page: int = 1, size: int = 20) -> Page[MeasuredRun]:
         """The runs behind a figure, newest first; one whose case is gone has no case and no question."""
         conditions, value = _picked(pick)
-        where, values = joined([_where(wanted), *conditions])
+        where, values = joined([_where(measure_filter), *conditions])
         with self._database.reading() as connection:
             total = connection.execute(f"SELECT count(*) FROM run_measures WHERE {where}", values).fetchone()[0]  # noqa: S608
             rows = connection.execute(
@@ -265,13 +266,13 @@ def write(connection: sqlite3.Connection, run: Run) -> None:
         insert(connection, "iteration_measures", {"measures_seq": seq, **each._asdict()})
 
 
-def _where(wanted: MeasureFilter) -> tuple[str, list[Any]]:
+def _where(measure_filter: MeasureFilter) -> tuple[str, list[Any]]:
     return joined(
         [
-            *compared("finished_at", ">=", wanted.since or None),
-            *compared("finished_at", "<", wanted.until or None),
-            *any_of(wanted.role, wanted.models),
-            *any_of("dataset", wanted.datasets),
+            *compared("finished_at", ">=", measure_filter.since or None),
+            *compared("finished_at", "<", measure_filter.until or None),
+            *any_of(measure_filter.role, measure_filter.models),
+            *any_of("dataset", measure_filter.datasets),
         ]
     )
 

@@ -52,7 +52,7 @@ class _Order(NamedTuple):
 
     key: str
     falls: bool = False
-    values: tuple[int, ...] = ()
+    values: tuple[Any, ...] = ()
 
     def by(self, matching: Matching, *, forward: bool = True) -> str:
         key = f"+{self.key}" if matching.narrowed else self.key
@@ -76,6 +76,10 @@ _ORDERS = {
 }
 """The column of each order. ``masis/audit/acceptance.py`` works out what the first two say of a run when it ends."""
 
+_PRESSING = ("risk", "disagreement", "least_confident")
+"""Orders in which what one can decide now comes before what one has decided and others are still to settle; what passed
+the audit comes last in the first of them."""
+
 _PRIME = 2_147_483_647
 # Multiplying modulo a prime leaves neighbours at even steps from each other, so a small store would stay sorted in
 # runs. The fifth power is a permutation modulo this prime and breaks the steps up. A function in Python is slower.
@@ -85,7 +89,20 @@ _SHUFFLED = (
 )
 
 
-def _order(case_filter: CaseFilter) -> _Order:
+_BEHIND = 1000
+"""Taken from what a case is sorted by that waits for others: more than any two differ by."""
+
+
+def _order(connection: sqlite3.Connection, case_filter: CaseFilter) -> _Order:
+    if case_filter.order in _PRESSING and case_filter.viewer is not None:
+        order, mine = _ORDERS[case_filter.order], [case_filter.viewer]
+        # without any the index has the order
+        if connection.execute(f"SELECT EXISTS ({_OWN_WAITING})", mine).fetchone()[0]:
+            behind = f"{order.key} - {_BEHIND} * (seq IN ({_OWN_WAITING}))"
+            if case_filter.order == "risk":  # what needs nobody comes last
+                behind += f" - {2 * _BEHIND} * (standing = 'nothing_found')"
+            return order._replace(key=f"({behind})", values=tuple(mine))
+        return order
     if case_filter.order != "random":
         return _ORDERS[case_filter.order]
     drawn = hashlib.sha256(str(case_filter.seed).encode()).digest()
@@ -98,7 +115,7 @@ class Queue(Part):
     def search(self, case_filter: CaseFilter) -> CasePage:
         """One page of the cases that match, and how many match."""
         with self._database.reading() as connection:
-            found, order = matching(connection, case_filter), _order(case_filter)
+            found, order = matching(connection, case_filter), _order(connection, case_filter)
             total = self._counted(case_filter, found)
             numbers = [
                 row[0]
@@ -138,7 +155,7 @@ class Queue(Part):
         UnknownRecord.
         """
         with self._database.reading() as connection:
-            beyond = _order(case_filter).beyond(connection, case_seq(connection, case_id), forward=forward)
+            beyond = _order(connection, case_filter).beyond(connection, case_seq(connection, case_id), forward=forward)
             return _first(connection, case_filter, without, forward=forward, beyond=beyond)
 
     def following(self, case_id: str, case_filter: CaseFilter, *, without: Collection[str] = ()) -> str | None:
@@ -154,25 +171,37 @@ class Queue(Part):
         """Which values occur in the whole store, and how often; standings as they are for a reviewer."""
         with self._database.reading() as connection:
             words = {name: self._values(column) for name, column in _WORDS.items()}
+            graded = self._database.cached(
+                "SELECT severity, count(*), sum(standing = 'nothing_found') FROM cases "
+                "WHERE iterations > 0 GROUP BY severity"
+            )
+            lesser = sum(passed for severity, _, passed in graded if severity)
             own = connection.execute(
-                f"SELECT standing, count(*) FROM cases WHERE {_OWN_PENDING} GROUP BY standing",  # noqa: S608
+                f"SELECT standing, count(*), count(severity) FROM cases WHERE {_OWN_PENDING} GROUP BY standing",  # noqa: S608
                 [viewer],
             )
-            for name, moved in own.fetchall():
+            for name, moved, with_issues in own.fetchall():
                 words["standings"][name] -= moved
                 words["standings"]["waits"] = words["standings"].get("waits", 0) + moved
+                lesser -= with_issues if name == "nothing_found" else 0
             lists = {name: self._values_in_lists(name) for name in _LISTS}
-        return Facets(**words, **lists)
+        severities = {severity or "none": cases for severity, cases, _ in graded}
+        return Facets(**words, **lists, lesser=lesser, severities=severities)
 
-    def standings(self, case_filter: CaseFilter) -> dict[str, int]:
-        """How many of the cases that match stand where, as the filter's viewer sees it; its standings don't matter."""
+    def standings(self, case_filter: CaseFilter) -> tuple[dict[str, int], int]:
+        """How many of the cases that match stand where, as the filter's viewer sees it; its standings don't matter.
+
+        And how many of those in which nothing was found have lesser issues.
+        """
         with self._database.reading() as connection:
             found = matching(connection, case_filter.model_copy(update={"standings": ()}))
             sql = f"""
-                SELECT CASE WHEN {_OWN_PENDING} THEN 'waits' ELSE standing END, count(*)
+                SELECT CASE WHEN {_OWN_PENDING} THEN 'waits' ELSE standing END, count(*), count(severity)
                 FROM {found.source} WHERE {found.where} GROUP BY 1
             """  # noqa: S608
-            return dict(self._database.cached(sql, (case_filter.viewer, *found.values)))
+            counts = self._database.cached(sql, (case_filter.viewer, *found.values))
+        lesser = sum(with_issues for name, _, with_issues in counts if name == "nothing_found")
+        return {name: cases for name, cases, _ in counts}, lesser
 
     def states(self) -> dict[str, int]:
         """How many cases are in each state."""
@@ -214,7 +243,7 @@ def _first(
     forward: bool = True,
     beyond: Condition = ("1", ()),
 ) -> str | None:
-    found, order = matching(connection, case_filter), _order(case_filter)
+    found, order = matching(connection, case_filter), _order(connection, case_filter)
     row = connection.execute(
         f"SELECT cases.id FROM {found.source} WHERE {found.where} AND {beyond[0]} "  # noqa: S608
         # by number, which every index holds: for its id each case would be looked up
@@ -231,6 +260,7 @@ def matching(connection: sqlite3.Connection, case_filter: CaseFilter) -> Matchin
     parts = [
         *any_of("state", case_filter.states),
         *any_of("+tier", case_filter.tiers),
+        *any_of("CASE WHEN iterations > 0 THEN coalesce(severity, 'none') END", case_filter.severities),
         *any_of("+field", case_filter.fields),
         *any_of("+dataset", case_filter.datasets),
         *any_of("+reviewer", case_filter.reviewers),
@@ -261,6 +291,10 @@ def matching(connection: sqlite3.Connection, case_filter: CaseFilter) -> Matchin
         return whole
     return whole._replace(values=(match(case_filter.text, beginning=True), *values))
 
+
+_OWN_WAITING = """SELECT case_seq FROM case_work JOIN cases AS shared ON shared.seq = case_seq
+    WHERE kind = 'decided' AND who = ? AND (shared.pending > 0 OR shared.state = 'escalated')"""
+"""Cases that wait for others after a reviewer's own decision."""
 
 _OWN_PENDING = """cases.seq IN (SELECT case_seq FROM case_work JOIN cases AS shared ON shared.seq = case_seq
     WHERE kind = 'decided' AND who = ? AND shared.pending > 0)"""
@@ -353,5 +387,6 @@ def _summary(row: sqlite3.Row) -> CaseSummary:
         parsed=_LISTS,
         query=query if len(query) <= QUERY_SHOWN else query[: QUERY_SHOWN - 1] + "…",
         standing="waits" if row["waits"] else row["standing"],
+        disagreement=row["disagreement"] if row["iterations"] else None,
         fault_probability=likely if row["iterations"] else None,  # an audit that failed is no estimate, only in order
     )

@@ -134,7 +134,7 @@ class ChainedLog(Generic[D, E]):
         connection: sqlite3.Connection,
         joins: str,
         conditions: list[Condition],
-        wanted: LogFilter,
+        log_filter: LogFilter,
         upto: int | None = None,
     ) -> Page[E]:
         """Return one page of the entries that match, counted up to ``upto`` unless the log's end says how many.
@@ -149,11 +149,11 @@ class ChainedLog(Generic[D, E]):
             count = f"SELECT count(*) FROM (SELECT 1 {matching} LIMIT ?)"  # noqa: S608
             total = connection.execute(count, [*values, -1 if upto is None else upto + 1]).fetchone()[0]
         # the numbers of the page come from an index, and only its rows are joined and read
-        first = "DESC" if wanted.newest_first else "ASC"
+        first = "DESC" if log_filter.newest_first else "ASC"
         numbers = f"SELECT log.seq {matching} ORDER BY log.seq {first} LIMIT ? OFFSET ?"
         rows = connection.execute(
             f"{self.select} WHERE log.seq IN ({numbers}) ORDER BY log.seq {first}",
-            [*values, wanted.size, (wanted.page - 1) * wanted.size],
+            [*values, log_filter.size, (log_filter.page - 1) * log_filter.size],
         )
         more = bool(conditions) and upto is not None and total > upto
         return Page(rows=tuple(map(self.read, rows)), total=total - more, more=more)

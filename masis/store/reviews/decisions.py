@@ -105,15 +105,15 @@ class Decisions(StoredLog[Decision, LogEntry]):
         with self._database.reading() as connection:
             return next(map(LOG.read, LOG.rows(connection, deciding, [case_seq(connection, case_id)])), None)
 
-    def entries(self, wanted: DecisionFilter | None = None, *, upto: int | None = None) -> DecisionPage:
+    def entries(self, log_filter: DecisionFilter | None = None, *, upto: int | None = None) -> DecisionPage:
         """One page of the log, and how many entries match, counted up to ``upto`` unless the log's end says it."""
-        wanted = wanted or DecisionFilter()
+        log_filter = log_filter or DecisionFilter()
         with self._database.reading() as connection:
             several = self.several_decide()
-            if wanted.machine_shown == "first" and not several:
-                wanted = wanted.model_copy(update={"blind_to": None})  # nothing is hidden from anybody
-            page = LOG.page(connection, _joins(wanted), _conditions(wanted), wanted, upto)
-        if wanted.blind_to is not None and several:
+            if log_filter.machine_shown == "first" and not several:
+                log_filter = log_filter.model_copy(update={"blind_to": None})  # nothing is hidden from anybody
+            page = LOG.page(connection, _joins(log_filter), _conditions(log_filter), log_filter, upto)
+        if log_filter.blind_to is not None and several:
             unplaced = tuple(entry.model_copy(update=_UNPLACED) for entry in page.rows)
             return page.model_copy(update={"rows": unplaced})
         return page
@@ -259,39 +259,39 @@ def _undone_seq(connection: sqlite3.Connection, decision: Decision, case: sqlite
     return int(undone["seq"])
 
 
-def _conditions(wanted: DecisionFilter) -> list[Condition]:
+def _conditions(log_filter: DecisionFilter) -> list[Condition]:
     parts = [
-        *compared("cases.id", "=", wanted.case_id),
-        *compared("runs.id", "=", wanted.run_id),
-        *compared("log.at", ">=", wanted.since),
-        *compared("log.at", "<", wanted.until),
-        *any_of("written.reviewer", wanted.reviewers),
-        *any_of("log.kind", wanted.kinds),
-        *any_of("log.source", wanted.sources),
-        *any_of("log.verdict", wanted.verdicts),
+        *compared("cases.id", "=", log_filter.case_id),
+        *compared("runs.id", "=", log_filter.run_id),
+        *compared("log.at", ">=", log_filter.since),
+        *compared("log.at", "<", log_filter.until),
+        *any_of("written.reviewer", log_filter.reviewers),
+        *any_of("log.kind", log_filter.kinds),
+        *any_of("log.source", log_filter.sources),
+        *any_of("log.verdict", log_filter.verdicts),
     ]
-    if wanted.kinds and "policy_accept" not in wanted.kinds:
+    if log_filter.kinds and "policy_accept" not in log_filter.kinds:
         parts.append(("log.kind <> 'policy_accept'", ()))  # names the index of the few others
-    if wanted.blind_to is not None:
+    if log_filter.blind_to is not None:
         others = (
             "NOT (log.kind IN ('decision', 'undo', 'comment') AND written.reviewer IS NOT ? AND EXISTS "
             "(SELECT 1 FROM cases AS open WHERE open.seq = log.case_seq AND open.pending > 0))"
         )
-        parts.append((others, (wanted.blind_to,)))
-        if wanted.machine_shown != "first":
-            sql, bound_to = hidden_cases(wanted.blind_to, wanted.machine_shown)
+        parts.append((others, (log_filter.blind_to,)))
+        if log_filter.machine_shown != "first":
+            sql, bound_to = hidden_cases(log_filter.blind_to, log_filter.machine_shown)
             hidden = f"SELECT seq FROM cases WHERE {sql}"  # noqa: S608
             parts.append((f"NOT (log.kind = 'policy_accept' AND log.case_seq IN ({hidden}))", bound_to))
     return parts
 
 
-def _joins(wanted: DecisionFilter) -> str:
+def _joins(log_filter: DecisionFilter) -> str:
     """The tables that a filter asks about, and no others: each would be looked into for every entry."""
     joins = (
-        (wanted.case_id is not None, "LEFT JOIN cases ON cases.seq = log.case_seq"),
-        (wanted.run_id is not None, "LEFT JOIN runs ON runs.seq = log.run_seq"),
+        (log_filter.case_id is not None, "LEFT JOIN cases ON cases.seq = log.case_seq"),
+        (log_filter.run_id is not None, "LEFT JOIN runs ON runs.seq = log.run_seq"),
         (
-            bool(wanted.reviewers) or wanted.blind_to is not None,
+            bool(log_filter.reviewers) or log_filter.blind_to is not None,
             "LEFT JOIN decision_payloads AS written ON written.entry_seq = log.seq",
         ),
     )

@@ -77,30 +77,30 @@ class CaseOutcome(NamedTuple):
 class Outcomes(Part):
     """Reads what was decided about the cases of a store."""
 
-    def iterate(self, wanted: CaseFilter) -> Iterator[CaseOutcome]:
+    def iterate(self, case_filter: CaseFilter) -> Iterator[CaseOutcome]:
         """Yield every case that matches, of one moment, in the order of import; page and order don't matter."""
         with self._database.reading() as connection:
-            cases = _matching(connection, "seq", wanted)
+            cases = _matching(connection, "seq", case_filter)
             while rows := cases.fetchmany(AT_ONCE):
                 yield from outcomes_of(connection, pins_of(connection, [row[0] for row in rows]))
 
-    def count(self, wanted: CaseFilter) -> int:
+    def count(self, case_filter: CaseFilter) -> int:
         """Return how many cases ``iterate`` yields."""
         with self._database.reading() as connection:
-            return int(_matching(connection, "count(*)", wanted).fetchone()[0])
+            return int(_matching(connection, "count(*)", case_filter).fetchone()[0])
 
-    def queries(self, wanted: CaseFilter) -> Iterator[str]:
+    def queries(self, case_filter: CaseFilter) -> Iterator[str]:
         """Yield the question of every case that ``iterate`` yields, in the same order."""
         # lists hold the beginning of each question, which is all of most: only of the others a case is parsed
         question = f"""CASE WHEN length(query_start) <= {queue.QUERY_SHOWN} THEN query_start
             ELSE (SELECT payload ->> '$.query' FROM case_payloads WHERE case_seq = seq) END"""  # noqa: S608
         with self._database.reading() as connection:
-            yield from (str(row[0] or "") for row in _matching(connection, question, wanted))
+            yield from (str(row[0] or "") for row in _matching(connection, question, case_filter))
 
 
-def _matching(connection: sqlite3.Connection, column: str, wanted: CaseFilter) -> sqlite3.Cursor:
+def _matching(connection: sqlite3.Connection, column: str, case_filter: CaseFilter) -> sqlite3.Cursor:
     """A column of the cases that match; those that the demo's simulated reviewers decided are labels for nobody."""
-    found = queue.matching(connection, wanted)
+    found = queue.matching(connection, case_filter)
     return connection.execute(
         f"""SELECT {column} FROM {found.source} WHERE {found.where} AND cases.seq NOT IN (
                 SELECT case_seq FROM decision_payloads JOIN decision_log AS made ON made.seq = entry_seq

@@ -103,17 +103,17 @@ class ScreeningLog(StoredLog[ScreeningDecision, ScreeningEntry]):
             entries = map(LOG.read, LOG.rows(connection, "log.screening_seq = ? AND log.kind = ?", [seq, kind]))
             return [(each.id, each.decision) for each in entries if each.decision is not None]
 
-    def entries(self, wanted: ScreeningLogFilter | None = None) -> Page[ScreeningEntry]:
+    def entries(self, log_filter: ScreeningLogFilter | None = None) -> Page[ScreeningEntry]:
         """One page of the log."""
-        wanted = wanted or ScreeningLogFilter()
+        log_filter = log_filter or ScreeningLogFilter()
         conditions = [
-            *compared("screenings.id", "=", wanted.screening_id),
-            *compared("log.abstract_id", "=", wanted.abstract_id),
-            *any_of("log.kind", wanted.kinds),
-            *any_of("written.reviewer", wanted.reviewers),
+            *compared("screenings.id", "=", log_filter.screening_id),
+            *compared("log.abstract_id", "=", log_filter.abstract_id),
+            *any_of("log.kind", log_filter.kinds),
+            *any_of("written.reviewer", log_filter.reviewers),
         ]
         with self._database.reading() as connection:
-            return LOG.page(connection, _JOINS, conditions, wanted)
+            return LOG.page(connection, _JOINS, conditions, log_filter)
 
     def check_subjects(self) -> SubjectCheck:
         """Compare every entry with the screening, abstract and grade that it is about, as stored."""

@@ -99,13 +99,13 @@ def _database(workbench: Workbench) -> None:
     st.header("Database")
     st.caption("Cases, audits, decisions and drafts are stored in this one file:")
     st.text(str(workbench.database))
-    standings = workbench.cases.facets_for(actor()).standings
+    facets = workbench.cases.facets_for(actor())
     beside = workbench.database.with_name(f"{workbench.database.name}-wal")  # written by SQLite while it is in use
     held = file_size(sum(file.stat().st_size for file in (workbench.database, beside) if file.exists()))
     hidden = workbench.team.hides_counts_from(actor())  # a file grows as others decide
     size = "" if hidden else f"{held} on disk, "
-    st.caption(f"{size}{counted(sum(standings.values()), 'case')}")
-    standing_counts(standings)
+    st.caption(f"{size}{counted(sum(facets.standings.values()), 'case')}")
+    standing_counts(facets.standings, lesser=facets.lesser)
     st.caption(f"MASIS Workbench {APP}, rubric {RUBRIC}")
     st.caption(f"To copy it while it is in use: {command_markdown('masis db backup FILE')}")
 
@@ -211,7 +211,7 @@ def show_verifier(workbench: Workbench) -> None:
             key="verifier-name",
             max_chars=LONGEST_NAME,
             placeholder=f"{PREFIX}:ORG/NAME, {PREFIX}:/folder or PROVIDER:MODEL",
-            help="docs/verifiers.md names some to begin with, with their licences.",
+            help="docs/models.md names some to begin with, with their licences.",
         ).strip()
     first = chosen != OFFLINE and st.checkbox(
         "Offline checks first",

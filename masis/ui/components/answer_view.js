@@ -76,7 +76,9 @@ const inWord = letter => /[\p{L}\p{M}\p{N}]/u.test(letter) && !WITHOUT_BLANKS.te
 function drawView(root, { data, setTriggerValue }) {
   if (root.dataset.version === data.version) { announce(data.shown); return }
   root.dataset.version = data.version
-  root.hiddenMarks ??= new Set()
+  const [run] = data.version.split("/", 1)
+  if (root.run !== run) root.hiddenMarks = new Set() // hidden for this case alone: the next one shows all
+  root.run = run
   root.replaceChildren()
 
   const pieceElements = []
@@ -131,7 +133,7 @@ function drawView(root, { data, setTriggerValue }) {
     if (!there && answer.contains(focused)) root.cameFrom = focused
     turnTo(there ? "answer" : "evidence")
   }
-  const revealEvidence = (element, follow) => {
+  const revealEvidence = (element, follow, opening) => {
     if (!element) return
     const card = element.closest(".card")
     card?.unfold?.()
@@ -149,8 +151,8 @@ function drawView(root, { data, setTriggerValue }) {
     const { top } = element.getBoundingClientRect() // into the middle of what is seen, with what stands around it
     const room = (pane.height - head - element.offsetHeight) / 2
     const goal = evidence.scrollTop + top - pane.top - head - Math.max(room, 0)
-    evidence.scrollTo({ top: Math.max(0, goal), behavior: still() ? "auto" : "smooth" })
-    if (pane.top < 0 || pane.bottom > window.innerHeight) reveal(evidence)
+    evidence.scrollTo({ top: Math.max(0, goal), behavior: opening || still() ? "auto" : "smooth" })
+    if (!opening && (pane.top < 0 || pane.bottom > window.innerHeight)) reveal(evidence)
   }
   const clear = () => {
     root.targetAt = null
@@ -187,7 +189,7 @@ function drawView(root, { data, setTriggerValue }) {
     if (!issue.insert || !decides || !data.audited) return
     const add = plainButton("link insert", "Insert into the correction")
     add.append(make("kbd", "", "I"))
-    add.onclick = () => window.dispatchEvent(new CustomEvent("masis-insert", { detail: issue.insert }))
+    add.onclick = () => window.dispatchEvent(new CustomEvent("masis-insert", { detail: { text: issue.insert, after: issue.after } }))
     row.append(add)
   }
   const sayPiece = piece => {
@@ -222,7 +224,7 @@ function drawView(root, { data, setTriggerValue }) {
     }
     return lit
   }
-  const showEvidence = (claims, ids, follow) => {
+  const showEvidence = (claims, ids, follow, opening) => {
     const lit = lightClaims(claims)
     const first = lit.find(item => item.against) ?? lit[0]
     let target = first?.element
@@ -233,7 +235,7 @@ function drawView(root, { data, setTriggerValue }) {
       target ??= card.element
     }
     if (claims.length || ids.length) sayLit(lit, ids)
-    revealEvidence(target, follow)
+    revealEvidence(target, follow, opening)
   }
   const sayLit = (lit, ids) => {
     const line = make("div", "lit-note")
@@ -269,6 +271,7 @@ function drawView(root, { data, setTriggerValue }) {
     const issue = issuesByNumber.get(number)
     if (!issue) return
     clear()
+    root.issueAt = number
     const card = issueCards.get(number)
     card?.classList.add("chosen")
     if (issue.placed && !pieceElements.some(([, piece]) => piece.issues?.includes(number))) drawRest()
@@ -281,6 +284,7 @@ function drawView(root, { data, setTriggerValue }) {
   // In a narrow window a marker leads to its evidence, `follow` being the marker to come back to.
   const selectPiece = (piece, follow) => {
     clear()
+    if (piece.issues?.length) root.issueAt = Math.min(...piece.issues) // F goes on from here
     for (const number of piece.issues ?? []) issueCards.get(number)?.classList.add("chosen")
     choosePieces(item => item.sentence === piece.sentence)
     sayPiece(piece)
@@ -708,12 +712,25 @@ function drawView(root, { data, setTriggerValue }) {
       return
     }
     const at = numbers.indexOf(root.issueAt)
-    root.issueAt = at < 0 ? numbers[step > 0 ? 0 : numbers.length - 1] : numbers[(at + step + numbers.length) % numbers.length]
-    selectIssue(root.issueAt, "answer")
+    selectIssue(at < 0 ? numbers[step > 0 ? 0 : numbers.length - 1] : numbers[(at + step + numbers.length) % numbers.length], "answer")
     const card = issueCards.get(root.issueAt)
     const tag = tags.get(root.issueAt)
     ;(tag ?? card?.querySelector(".issue-head"))?.focus({ preventScroll: true })
-    reveal(tag ?? card)
+    const begins = tag && beginOf(root.issueAt) // the tag stands at the end of words that may begin lines above it
+    const hidden = begins && begins.getBoundingClientRect().top < Math.max(left.getBoundingClientRect().top, 0) + parseFloat(getComputedStyle(begins).scrollMarginTop)
+    reveal(hidden ? begins : tag ?? card)
+  }
+  const beginOf = number => {
+    const sentence = data.pieces.find(piece => piece.issues?.includes(number))?.sentence
+    return pieceElements.find(([, piece]) => piece.sentence === sentence)?.[0]
+  }
+  // An adjudication opens at what its headline says: answer and evidence scroll to it, the page stays where it is.
+  const openAtWorst = () => {
+    const [worst] = data.issues
+    if (decides || !worst) return
+    const [piece] = choosePieces(item => item.issues?.includes(worst.number))
+    showEvidence(worst.claim === undefined ? piece?.[1].claims ?? [] : [worst.claim], worst.evidence, null, true)
+    if (piece) left.scrollTop += piece[0].getBoundingClientRect().top - left.getBoundingClientRect().top - left.clientHeight / 3
   }
   // Shows the issue to correct, the gravest where none was gone to; returns where its sentence ends, in characters.
   const showFaulty = () => {
@@ -742,13 +759,13 @@ function drawView(root, { data, setTriggerValue }) {
   listen(document, "pointerdown", () => { pointing = true })
   for (const end of ["pointerup", "pointercancel"]) listen(document, end, () => { pointing = false; setTimeout(offerLabel) })
 
+  const left = make("div", "left")
   drawAnswer()
   answer.append(offer)
   drawReported()
   announce(data.shown)
   drawIssues()
   drawEvidence()
-  const left = make("div", "left")
   left.append(answer, issues)
   const changes = drawChanges(data)
   if (changes) left.append(changes)
@@ -764,4 +781,5 @@ function drawView(root, { data, setTriggerValue }) {
   root.resized?.disconnect()
   root.resized = new ResizeObserver(() => { if ((why.parentElement === root) !== narrow()) place() })
   root.resized.observe(root)
+  openAtWorst()
 }

@@ -10,6 +10,12 @@ const pill = (label, extra) => {
   if (label.meaning) element.title = label.meaning
   return element
 }
+// A name without blanks, such as the id of a case, goes on in the next line behind one of its separators only.
+const separable = (element, text) => {
+  element.replaceChildren(...text.split(/(?<=[-_./:#@])/).flatMap((part, place) => (place ? [document.createElement("wbr"), part] : [part])))
+  element.title = text
+  return element
+}
 // An empty table below its head; a column is its title, or its title and its class.
 const tabled = columns => {
   const table = make("table")

@@ -9,7 +9,7 @@ export default function ({ data, parentElement }) {
   title.dir = "auto"
   const line = make("div", "facts")
   line.append(pill(data.state))
-  for (const fact of data.facts) line.append(make("span", "dim fact", fact)) // first: at the end, one would wrap alone
+  for (const fact of data.facts) line.append(separable(make("span", "dim fact"), fact)) // first: at the end, one would wrap alone
   if (data.headline) {
     const words = make("b", `headline tone-${data.headline.tone}`, data.headline.text)
     words.dir = "auto"

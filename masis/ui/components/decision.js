@@ -38,12 +38,12 @@ class Panel {
     this.drawnAt = performance.now()
     this.gone = new AbortController()
     const listen = (target, name, act) => target.addEventListener(name, act, { signal: this.gone.signal })
-    const asked = (name, act) => listen(window, name, event => { if (listening === this) act(event.detail) })
+    const asked = (name, act) => listen(window, name, event => { if (this.listens()) act(event.detail) })
     listen(window, "masis-shown", () => { if (this.data) this.drawEditor(); this.drawReady() })
     asked("masis-label", words => this.labelWords(words))
     asked("masis-report-edit", place => this.editReport(place))
     asked("masis-label-target", target => this.labelTarget(target))
-    asked("masis-insert", text => this.insert(text))
+    asked("masis-insert", point => this.insert(point))
     listen(document, "keydown", event => this.key(event))
     listen(window, "pagehide", () => this.flush())
     listen(document, "visibilitychange", () => this.flush())
@@ -52,7 +52,11 @@ class Panel {
     this.resized.observe(this.el.editor) // it grows with its text
   }
 
+  // Keys are for the newest panel; where that one has gone, for the one that stayed.
+  listens() { return (listening ??= this) === this }
+
   leave() {
+    if (listening === this) listening = null
     this.unfit()
     this.gone.abort()
     this.resized.disconnect()
@@ -175,6 +179,8 @@ class Panel {
       const app = document.querySelector(elements.app)?.dataset
       if (app?.[state.connection] === state.connected && app[state.script] === state.idle) {
         window.dispatchEvent(new Event("masis-wake"))
+        // another run of the page may have ended the one that was to record this; the token makes it harmless twice
+        if (this.busy) this.fire("submit", this.submitted)
       }
       this.expectAnswer()
     }, UNANSWERED_MS)
@@ -224,22 +230,30 @@ class Panel {
     window.dispatchEvent(new CustomEvent("masis-correct", { detail: asked }))
     if (asked.end === null || this.fields.corrected !== null) return
     const before = Array.from(this.data.answer).slice(0, asked.end).join("").length
-    corrected.setSelectionRange(before, before)
-    corrected.scrollTop = (corrected.scrollHeight * before) / corrected.value.length - corrected.clientHeight / 2
+    this.showInCorrection(before, before)
   }
 
-  // What the answer leaves out goes to the end of its correction.
-  insert(text) {
+  // Selects words of the correction and scrolls to them.
+  showInCorrection(start, end) {
+    const { corrected } = this.el
+    corrected.setSelectionRange(start, end)
+    corrected.scrollTop = (corrected.scrollHeight * start) / corrected.value.length - corrected.clientHeight / 2
+  }
+
+  // What the answer leaves out goes behind the last sentence that cites the same evidence, else to the end.
+  insert({ text, after }) {
     if (this.refused()) return
     const before = this.fields.corrected ?? this.data.answer
     if (before.includes(text)) { this.say("The correction has this already."); return }
-    const corrected = `${before.trimEnd()} ${text}`
+    const found = after ? before.lastIndexOf(after) : -1
+    const end = found < 0 ? before.trimEnd().length : found + after.length
+    const corrected = `${before.slice(0, end)} ${text}${before.slice(end)}`
+    const where = found < 0 ? "at the end of the correction" : `behind “${after.length > 60 ? `…${after.slice(-60).replace(/^\S*\s/, "")}` : after}”`
     this.reopened = true
     this.asked = null
     this.el.corrected.value = corrected
-    this.change({ verdict: "override", corrected }, { now: true, says: `Inserted at the end of the correction: ${text}` })
-    this.el.corrected.setSelectionRange(before.length, corrected.length)
-    this.el.corrected.scrollTop = this.el.corrected.scrollHeight
+    this.change({ verdict: "override", corrected }, { now: true, says: `Inserted ${where}: ${text}` })
+    this.showInCorrection(end, end + 1 + text.length)
   }
 
   // Says why a key or a press can't decide now, and returns whether that is so.
@@ -437,7 +451,7 @@ class Panel {
 
   key(event) {
     if (!this.root.isConnected) { this.leave(); return }
-    if (listening !== this || this.leaving) return
+    if (!this.listens() || this.leaving) return
     if (this.issue.opened) return
     const within = event.composedPath()[0]
     if ((event.ctrlKey || event.metaKey) && event.key === "Enter") {
@@ -515,7 +529,7 @@ class Panel {
   dock() {
     const { editor } = this.el
     const place = this.column?.previousElementSibling?.getBoundingClientRect()
-    const docked = Boolean(place && !editor.hidden && this.column.getBoundingClientRect().left >= place.right)
+    const docked = Boolean(place && editor.isConnected && !editor.hidden && this.column.getBoundingClientRect().left >= place.right)
     editor.classList.toggle("docked", docked)
     if (docked !== (editor.popover === "manual")) editor.popover = docked ? "manual" : null
     if (docked) {
@@ -682,11 +696,12 @@ class Panel {
     this.namesPrevious = Boolean(message) && message === before
     this.el.message.replaceChildren()
     this.el.message.hidden = !message
-    if (!message) return
-    this.el.message.className = `message tone-${message.tone}`
-    this.el.message.append(make("span", "", message.text))
+    if (message) {
+      this.el.message.className = `message tone-${message.tone}`
+      this.el.message.append(make("span", "", message.text))
+      if (message.before) this.el.message.append(" ", button("quiet", message === before ? "Undo it there" : "Undo", "U", () => this.undo()))
+    }
     this.root.style.setProperty("--foot", `${this.el.foot.offsetHeight}px`)
-    if (message.before) this.el.message.append(" ", button("quiet", message === before ? "Undo it there" : "Undo", "U", () => this.undo()))
   }
 
   // Asked once before an answer with open serious issues is approved; the log records that they were listed.

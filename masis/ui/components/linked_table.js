@@ -57,7 +57,7 @@ function drawTable(root, { data, setTriggerValue }) {
     else if (cell.text) element.append(cell.text)
     for (const each of cell.pills ?? []) element.append(pill(each))
     if (cell.quote) { const quote = make("div", "dim quote", cell.quote); quote.dir = "auto"; element.append(quote) }
-    for (const line of cell.below ?? []) if (line) element.append(make("div", "dim below", line))
+    for (const line of cell.below ?? []) if (line) element.append(separable(make("div", "dim below"), line))
     return element
   }
 

@@ -10,10 +10,18 @@ class PageKeys {
     document.addEventListener("keydown", this.pressed)
     this.leads = event => this.goes(event)
     window.addEventListener("keydown", this.leads, true)
-    // Streamlit takes a text once its field is left: what a correction changes is to show while it is typed
+    // a text of somebody else's that a key leads to is selected: what is typed takes its place, and isn't put behind it
+    this.enters = ({ target }) => {
+      if (!this.pointing && target.closest?.(".st-key-final-form") && this.borrowed?.includes(target.value)) target.select()
+    }
+    this.points = ({ type }) => { this.pointing = type === "pointerdown" }
+    document.addEventListener("focusin", this.enters)
+    for (const each of ["pointerdown", "keydown"]) document.addEventListener(each, this.points, true)
+    // Streamlit takes a text once its field is left: what a correction changes, and that words are the lead's own now, is
+    // to show while it is typed
     this.types = ({ target }) => {
       clearTimeout(this.pause)
-      if (target.closest(".st-key-final-corrected")) this.pause = setTimeout(() => target.dispatchEvent(new FocusEvent("focusout", { bubbles: true })), 500)
+      if (target.closest(".st-key-final-form")) this.pause = setTimeout(() => target.dispatchEvent(new FocusEvent("focusout", { bubbles: true })), 500)
     }
     document.addEventListener("input", this.types)
   }
@@ -22,7 +30,12 @@ class PageKeys {
     const otherCase = this.case && data.case && this.case !== data.case
     const otherPage = data.search && this.page !== undefined && this.page !== data.page // of the queue: its list is read from the top
     if (otherCase || otherPage) document.querySelector(STREAMLIT.elements.main)?.scrollTo(0, 0)
+    if (this.name !== data.name) {
+      this.name = data.name
+      if (data.at) whenDrawn(() => openAt(data.at))
+    }
     this.case = data.case
+    this.borrowed = data.borrowed
     this.page = data.page
     if (data.focus && data.focus.token !== this.focused) {
       this.focused = data.focus.token
@@ -44,6 +57,8 @@ class PageKeys {
     document.removeEventListener("keydown", this.pressed)
     window.removeEventListener("keydown", this.leads, true)
     document.removeEventListener("input", this.types)
+    document.removeEventListener("focusin", this.enters)
+    for (const each of ["pointerdown", "keydown"]) document.removeEventListener(each, this.points, true)
   }
 
   // One case of an adjudication gives way to another: until the page is drawn, a key would be meant for the one before,
@@ -60,7 +75,7 @@ class PageKeys {
     } else if (records || "unp".includes(event.key.toLowerCase())) {
       this.leaving = true
       whenDrawn(() => { this.leaving = false })
-    } else if (event.key.toLowerCase() in this.data.fields && !this.chosen) {
+    } else if (pressedKey(event) in this.data.fields && !this.chosen) {
       this.chosen = true
       whenDrawn(() => {
         this.chosen = false
@@ -78,7 +93,7 @@ class PageKeys {
     // a list that is open, and a dialog, close by it themselves
     if (event.key === "Escape" && typesIn(at) && !event.defaultPrevented && !at.closest("dialog, [role=dialog], [aria-expanded=true]")) at.blur()
     if (event.ctrlKey || event.metaKey || event.altKey || typesIn(at)) return
-    const field = this.data.fields[event.key.toLowerCase()]
+    const field = this.data.fields[pressedKey(event)]
     if (field && !event.repeat && document.querySelector(".st-key-final-form")) this.lead(`.st-key-${field} textarea`, event)
     if (event.defaultPrevented) return
     if (document.querySelector(STREAMLIT.elements.dialog)) return
@@ -132,6 +147,9 @@ class PageKeys {
   }
 }
 
+// The letter of a key, with Shift where that is held: Caps Lock makes no other key of it.
+const pressedKey = ({ key, shiftKey }) => (shiftKey && /^[a-z]$/i.test(key) ? "Shift+" : "") + key.toLowerCase()
+
 // Calls when the page is drawn that a key leads to. The server takes a moment to begin: what has not begun after a while
 // had nothing to do.
 function whenDrawn(then) {
@@ -144,6 +162,13 @@ function whenDrawn(then) {
     else then()
   }
   setTimeout(look, 30)
+}
+
+// What a link from another page named stands at the top of the window.
+function openAt(container) {
+  const main = document.querySelector(STREAMLIT.elements.main)
+  const found = document.querySelector(`.st-key-${container}`)
+  if (main && found) main.scrollTo(0, main.scrollTop + found.getBoundingClientRect().top - HEADER_PX)
 }
 
 // The table in which the focus is goes on by a row; where it is in none, the first table of the page is entered. A step

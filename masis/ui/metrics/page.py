@@ -39,7 +39,7 @@ from masis.ui.shell.served_database import command_markdown, served_database, se
 from masis.views.charts import rate_chart, spread_chart
 from masis.views.comparison import models_words
 from masis.views.metrics import RATES, SPREADS, between, period_name, period_of, rate_course, share_of, spread_view
-from masis.views.numbers import dollars, duration, in_unit, moment, number
+from masis.views.numbers import dollars, duration, in_unit, moment, number, percent
 from masis.views.words import FLAG, ISSUES, MACHINE_HIDDEN, STANDING, STATE, STOPPED, Word, label, model_words
 
 PERIODS: tuple[Period, ...] = get_args(Period)
@@ -211,10 +211,10 @@ def show_metrics(workbench: Workbench) -> None:
     )
 
 
-def _kept(name: str, shows: object, default: object = None, *, key: str = "") -> dict[str, Any]:
+def _kept(name: str, shows: object, default: object = None, *, key: str = "", drawer: bool = False) -> dict[str, Any]:
     """What the address keeps of a filter; whichever runs were listed, they are not once it changes."""
     drops = tuple(each for each in PICKED if each != name)
-    return address.kept(name, default, shows=shows, key=key or f"metrics-{name}", drops=drops)
+    return address.kept(name, default, shows=shows, key=key or f"metrics-{name}", drops=drops, drawer=drawer)
 
 
 def metrics_filter() -> MeasureFilter:
@@ -297,11 +297,11 @@ def _controls(workbench: Workbench) -> None:
         used = sum(bool(address.value(name)) for name in FILTERS[1:])
         with st.popover(f"Filters ({used})" if used else "Filters", icon=":material/filter_list:"):
             for name, title in (("since", "From"), ("until", "To")):
-                st.date_input(title, format="YYYY-MM-DD", **_kept(name, address.day(name)))
-            st.selectbox("Role", ROLES, format_func=str.capitalize, **_kept("role", _role(), "critic"))
+                st.date_input(title, format="YYYY-MM-DD", **_kept(name, address.day(name), drawer=True))
+            st.selectbox("Role", ROLES, format_func=str.capitalize, **_kept("role", _role(), "critic", drawer=True))
             _several("Model", "model", workbench.metrics.names(_role()))
             _several("Data set", "dataset", workbench.metrics.names("dataset"))
-        st.page_link("pages/trust.py", label="How far the audit may be relied on", icon=":material/verified:")
+        st.page_link("pages/trust.py", label="Trust: how far the audit may be relied on", icon=":material/verified:")
 
 
 def _several(title: str, name: str, known: dict[str, int]) -> None:
@@ -314,7 +314,7 @@ def _several(title: str, name: str, known: dict[str, int]) -> None:
         options,
         format_func=lambda each: f"{each} ({known.get(each, 0):,})",
         placeholder="Any",
-        **_kept(name, chosen, []),
+        **_kept(name, chosen, [], drawer=True),
     )
 
 
@@ -360,7 +360,7 @@ def _answers(workbench: Workbench, total: Rates, facets: Facets) -> None:
         figures = [
             Figure(
                 FLAG[flag].text.capitalize(),
-                f"{count / audited:.0%} ({count:,} of {audited:,})",
+                f"{percent(count / audited)} ({count:,} of {audited:,})",
                 f"{FLAG[flag].meaning}." if FLAG[flag].meaning else "",
                 "queue",
                 {"flag": flag, "standing": ",".join(STANDING)},
@@ -372,7 +372,8 @@ def _answers(workbench: Workbench, total: Rates, facets: Facets) -> None:
     if failed := facets.flags.get("error", 0):
         _failures(workbench, failed, audited)
     st.markdown("**Where all cases stand now.** Each case is counted once.")
-    standing_counts(facets.standings, facets.states, adjudications=workbench.team.adjudications(actor()))
+    adjudications = workbench.team.adjudications(actor())
+    standing_counts(facets.standings, facets.states, adjudications=adjudications, lesser=facets.lesser)
 
 
 def _failures(workbench: Workbench, failed: int, audited: int) -> None:
@@ -407,26 +408,20 @@ def _people(workbench: Workbench, facets: Facets) -> None:
     days = counted(round(work.decisions / (work.a_day or 1)), "day")
     (own,) = workbench.trust.reviewers(me)
     corrected = round((own.overrides.value or 0) * own.overrides.n)
-    mine = f"You: {own.decisions:,}, {corrected:,} of them overrides, {own.took} a case." if own.decisions else ""
+    mine = f"You: {own.decisions:,}, {corrected:,} of them overrides, {own.took} each." if own.decisions else ""
     counts = workbench.trust.counts_in_words(me)
     said = " ".join(filter(None, (counts, mine)))
     settled = {state: facets.states.get(state, 0) for state in STATE_OF_VERDICT.values()}
     figures = [
         Figure("Decisions", f"{work.decisions:,}", said, "decisions", {"kind": "decision"}),
         Figure("Decisions a day", number(work.a_day), f"Mean of {days} on which somebody decided."),
-        Figure("Time a case", work.took, _PACE),
-        Figure(
-            "Overrides",
-            figure(work.overrides),
-            "Decisions that corrected the answer; a case that two people decide has two.",
-            "decisions",
-            {"kind": "decision", "verdict": "override"},
-        ),
+        Figure("Time a decision", work.took, _PACE),
         Figure(
             "Adjudications",
             f"{work.adjudications:,}",
             f"{work.adjudications - work.escalations:,} settled a case on which reviewers differed, "
-            f"{work.escalations:,} escalated it; they are no decisions. The log lists those undone since, too.",
+            f"{work.escalations:,} escalated it; median time {work.adjudication_took}. They are no decisions; the log "
+            "lists those undone since, too.",
             "decisions" if work.adjudications else "",
             {"kind": "adjudication"},
         ),
@@ -444,6 +439,7 @@ def _people(workbench: Workbench, facets: Facets) -> None:
     ]
     _figures(figures, key="metrics-people", description="Of the decisions")
     st.header("How often the audit was right", anchor=False)
+    st.caption("Choose a figure to see its cases on Trust.")
     report = workbench.trust.compare(me, TrustFilter())
     compared, seen, how = report.answers, {}, ""
     if not compared.n:
@@ -454,21 +450,28 @@ def _people(workbench: Workbench, facets: Facets) -> None:
         st.caption(f":material/warning: {counted(compared.n, 'answer')} decided with its verdict in view. {IN_VIEW}")
     faulty, right = compared.confusion.get("nothing found", (0, 0))
     passed = f"{faulty:,} of {faulty + right:,}" if faulty + right else "unknown: none was decided by a person"
+    caught, reads = compared.recall, "Of the answers that people found faulty, the share that the audit had flagged."
+    flagged, sure = figure(caught), how_sure(caught)
+    if caught.value is not None and workbench.trust.missed(me).total.value is None:
+        flagged = f"{round(caught.value * caught.n):,} of {caught.n:,} among the cases people chose to decide"
+        sure = (
+            "That says nothing of the faulty answers that nobody chose: spot checks, drawn at random from what passed, "
+            "would show how many it misses, and none is decided."
+        )
     _figures(
         [
             Figure(
                 f"Flags that were right{how}",
                 figure(compared.precision),
-                f"Of the answers with “{STANDING['wrong'].text}”, the share that people found faulty; the rest were "
-                f"false alarms. {how_sure(compared.precision)}",
+                f"Of the answers with “{STANDING['wrong'].text}” that people chose to decide, the share that they "
+                f"found faulty; the rest were false alarms. {how_sure(compared.precision)}",
                 "trust",
                 {**seen, "list": "must_look"},
             ),
             Figure(
                 f"Faulty answers flagged{how}",
-                figure(compared.recall),
-                "Of the answers that people found faulty, the share that the audit had flagged. "
-                f"{how_sure(compared.recall)}",
+                flagged,
+                f"{reads} {sure}",
                 "trust",
                 seen,
             ),
@@ -485,10 +488,7 @@ def _people(workbench: Workbench, facets: Facets) -> None:
     )
 
 
-_PACE = (
-    "Median from opening the case to the decision or adjudication: half took less. Only what was decided on the pages "
-    "has one."
-)
+_PACE = "Median from opening the case to the decision: half took less. Only what was decided on the pages has one."
 
 
 def _cost(total: Rates) -> None:
@@ -520,7 +520,7 @@ def _over_time(found: MetricsReport, *, machine: bool = False) -> None:
     rates = {rate: words for rate, words in RATES.items() if words.machine is machine}
     for box, (rate, words) in zip(_boxes(len(rates)), rates.items(), strict=True):
         with box:
-            st.markdown(f"**{words.title}**: {share_of(found.total, rate).words} in all")
+            st.markdown(f"**{words.title}**")
             rows = rate_course(found.periods, rate, found.period)
             if len(rows) < 2:
                 st.caption("Known for fewer than two periods: nothing to draw.")

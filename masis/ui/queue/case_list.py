@@ -53,7 +53,9 @@ ORDER_SAYS: dict[QueueOrder, str] = {
     "oldest": "In the order they were imported.",
     "random": "Shuffled. The address stores the draw, so that pages and the next case follow it.",
 }
-"""What each order says; ``masis/store/audits/queue.py`` sorts. Cases without an audit come last in the first three."""
+"""What each order says; ``masis/store/audits/queue.py`` sorts. In the first three, cases without an audit come last,
+and behind them those that wait for others after one's own decision.
+"""
 MOST_EXPORTED = 20_000
 """More are exported on the command line, which writes as it reads; a page holds the file until it is downloaded."""
 MOST_CHIPS = 12
@@ -136,20 +138,40 @@ def _standings(workbench: Workbench, facets: Facets, wanted: CaseFilter) -> None
     What else narrows the list narrows the counts. A press shows what stands there in place of what was shown. An
     address may name several, which stay chosen together.
     """
-    narrowed = any(address.value(name) for name in address.FILTERS if name != address.STANDINGS.name)
-    found = workbench.cases.standings_for(actor(), wanted) if narrowed else facets.standings
-    counts = {name: found[name] for name in STANDING if found.get(name)}
     chosen = address.several("standing", STANDING)
+    split = chosen == ["nothing_found"]  # into those with a lesser issue and those without, beside it
+    shown = {address.STANDINGS.name, *([address.SEVERITIES.name] if split else [])}
+    found, lesser = facets.standings, facets.lesser
+    if any(address.value(name) for name in address.FILTERS if name not in shown):
+        wanted = wanted.model_copy(update={"severities": ()}) if split else wanted
+        found, lesser = workbench.cases.standings_for(actor(), wanted)
+    counts = {name: found[name] for name in STANDING if found.get(name)}
     counts |= {name: 0 for name in chosen if name not in counts}
     several = len(chosen) > 1
+    with_lesser = {"nothing_found": f" · {lesser:,} lesser"} if lesser else {}
     st.pills(
         "Where cases stand",
         list(counts),
         selection_mode="multi" if several else "single",
-        format_func=lambda name: f"{STANDING[name].text} {counts[name]:,}",
+        format_func=lambda name: f"{STANDING[name].text} {counts[name]:,}{with_lesser.get(name, '')}",
         label_visibility="collapsed",
-        **address.kept("standing", [], shows=chosen if several else next(iter(chosen), None)),
+        **address.kept("standing", [], shows=chosen if several else next(iter(chosen), None), drops=_WITH_STANDING),
     )
+    if split and lesser:
+        parts = {address.in_words(SEVERITY): f"Lesser issues only {lesser:,}"}
+        parts["none"] = f"Without an issue {counts['nothing_found'] - lesser:,}"
+        asked = address.value("severity")
+        st.pills(
+            "With and without lesser issues",
+            list(parts),
+            format_func=parts.__getitem__,
+            label_visibility="collapsed",
+            **address.kept("severity", shows=asked if asked in parts else None, key="lesser"),
+        )
+
+
+_WITH_STANDING = ("page", "severity")
+"""What a press on another place where cases stand drops."""
 
 
 def _drawer(workbench: Workbench, facets: Facets, *, blind: bool) -> None:
@@ -162,7 +184,7 @@ def _drawer(workbench: Workbench, facets: Facets, *, blind: bool) -> None:
             if each.kind == "range":
                 low, high = address.bounds(each.name)
                 shown = (low or 0.0, 1.0 if high is None else high)
-                keeps = address.kept(each.name, (0.0, 1.0), shows=shown)
+                keeps = address.kept(each.name, (0.0, 1.0), shows=shown, drawer=True)
                 st.slider(each.title, 0.0, 1.0, step=0.05, format="%.2f", **keeps)
                 continue
             found: dict[str, int] = counts[each.name] if each.name in counts else getattr(facets, each.field)
@@ -178,7 +200,7 @@ def _choice(filter_: address.Filter, counts: dict[str, int]) -> None:
         format_func=lambda each: f"{_worded(filter_, each)} ({counts.get(each, 0):,})",
         placeholder="Any" if options else "None yet",
         disabled=not options,
-        **address.kept(filter_.name, [], shows=chosen),
+        **address.kept(filter_.name, [], shows=chosen, drawer=True),
     )
 
 
@@ -208,6 +230,8 @@ def _narrowed(page: CasePage, wanted: CaseFilter, shown: CaseFilter, adjudicatio
                 chips.append((each, None, f"{each.title} {low or 0:.2f} to {1 if high is None else high:.2f}"))
         else:
             found = address.several(each.name, each.options) if each.options else address.words(each.name)
+            if each is address.SEVERITIES and wanted.standings == ("nothing_found",):
+                continue  # the pills beside where cases stand show it
             chips += [(each, word, f"{each.title}: {_worded(each, word)}") for word in found]
     first = (wanted.page - 1) * wanted.size + 1
     part = f"{first:,} to {first + len(page.rows) - 1:,} of " if page.total > len(page.rows) else ""
@@ -375,13 +399,17 @@ def zipped(workbench: Workbench, who: Actor, form: str, wanted: CaseFilter, enco
 
 _STAND_ALIKE: frozenset[Standing] = frozenset({"wrong", "not_confirmed", "failed", "not_audited"})
 """Where all cases stand alike: a list of one of these has no column for it."""
-_FIGURES: dict[QueueOrder, str] = {"risk": "Severity", "least_confident": "Confidence"}
+_FIGURES: dict[QueueOrder, str] = {
+    "risk": "Severity",
+    "disagreement": "Disagreement",
+    "least_confident": "Confidence",
+}
 """The figure that an order goes by; the other orders show the quality alone."""
 
 
 def case_columns(order: QueueOrder, *, brief: bool = False) -> list[Column]:
     """Return the columns of ``case_row``; the last one shows what the list is ordered by."""
-    figure = column(_FIGURES.get(order, "Quality"), "figure", hide="" if order == "risk" else "hide-narrow")
+    figure = column(_FIGURES.get(order, "Quality"), "figure", hide="" if order in _FIGURES else "hide-narrow")
     state = [] if brief else [column("State", "pills")]
     return [column("Question", "main"), *state, column("What the audit found", "main"), figure]
 
@@ -433,8 +461,9 @@ def _figure(summary: CaseSummary, order: QueueOrder) -> Cell | None:
         return {"pills": [label(word._replace(tone="calm") if passed else word)]}
     revised = [] if summary.revised_quality is None else [f"revised {summary.revised_quality:.2f}"]
     quality = [] if summary.quality is None else [f"quality {summary.quality:.2f}"]
-    if order == "least_confident":
-        return {"score": summary.confidence, "below": [*quality, *revised]}
+    if order in BY_MACHINE:
+        score = summary.disagreement if order == "disagreement" else summary.confidence
+        return {"score": score, "below": [*quality, *revised]}
     return {"score": summary.quality, "below": revised}
 
 

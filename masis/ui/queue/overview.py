@@ -51,7 +51,8 @@ def show_overview(workbench: Workbench) -> None:
         show_nothing_yet(workbench)
         return
     st.title(headline(facets), anchor=False)
-    standing_counts(facets.standings, facets.states, adjudications=workbench.team.adjudications(actor()))
+    adjudications = workbench.team.adjudications(actor())
+    standing_counts(facets.standings, facets.states, adjudications=adjudications, lesser=facets.lesser)
     left, right = st.columns([65, 35], gap="large")
     with left:
         _waiting(workbench, facets)
@@ -77,8 +78,10 @@ def headline(facets: Facets) -> str:
         wrong, passed = facets.standings.get("wrong", 0), facets.states.get("accepted", 0)
         flagged = f"; the audit accuses {wrong:,} of them" if 0 < wrong < waiting else ""
         unseen = f"; {passed:,} passed the audit without a person's decision" if passed else ""
+        waits = facets.states.get("escalated", 0)
+        settle = f"; {waits:,} escalated {'waits' if waits == 1 else 'wait'} to be settled" if waits else ""
         between = f"; {differ:,} {'needs' if differ == 1 else 'need'} an adjudication" if differ else ""
-        return f"{counted(waiting, 'case needs', 'cases need')} review{flagged}{between}{unseen}"
+        return f"{counted(waiting, 'case needs', 'cases need')} review{flagged}{between}{settle}{unseen}"
     if differ:
         return f"{counted(differ, 'case needs', 'cases need')} an adjudication"
     if unaudited := sum(facets.states.get(state, 0) for state in UNAUDITED):
@@ -91,11 +94,13 @@ def standing_counts(
     states: Mapping[str, int] | None = None,
     order: str = "",
     adjudications: CasePage | None = None,
+    lesser: int = 0,
 ) -> None:
     """Draw how many cases stand where, each count a link to them; they add up to all cases.
 
-    With ``states``, how many cases are in each, those that wait are counted by what they wait for; ``adjudications``
-    are those of them that wait for whoever looks.
+    ``lesser`` is how many of those in which nothing was found have lesser issues. With ``states``, how many cases are
+    in each, those that wait are counted by what they wait for; ``adjudications`` are those of them that wait for
+    whoever looks.
     """
     mine = adjudications or CasePage(rows=(), total=0)
     counts: list[tuple[str, str, int, Word]] = []
@@ -112,9 +117,10 @@ def standing_counts(
         for standing, state, count, word in counts:
             if count > 0:
                 way = {"standing": standing, "state": state, "order": order}
+                with_issues = f", {lesser:,} with lesser issues" if standing == "nothing_found" and lesser else ""
                 st.page_link(
                     "pages/queue.py",
-                    label=f"**{count:,}** {coloured(word)}",
+                    label=f"**{count:,}** {coloured(word)}{with_issues}",
                     query_params={parameter: value for parameter, value in way.items() if value},
                     help=word.meaning,
                 )
@@ -128,6 +134,7 @@ def _waiting(workbench: Workbench, facets: Facets) -> None:
             if any(facets.standings.get(each) for each in ("decided", "waits", "nothing_found", "to_review"))
             else "No case has been audited yet. Cases that need review will be listed here."
         )
+        _assigned(workbench)
         st.page_link("pages/queue.py", label="All cases", icon=":material/checklist:")
         return
     blind = workbench.cases.hides_machine_from(actor())
@@ -160,11 +167,11 @@ def left_open(workbench: Workbench) -> str:
 
 
 def _assigned(workbench: Workbench) -> None:
-    """Draw how many of the cases that need review are assigned to whoever looks, with the way to them."""
+    """Draw how many cases that wait, escalated ones too, are assigned to whoever looks, with the way to them."""
     name = actor().name
     if name not in workbench.store.team.counted("assigned"):
         return
-    wanted = CaseFilter(states=("needs_review",), assignees=(name,))
+    wanted = CaseFilter(states=("needs_review", "escalated"), assignees=(name,), undecided_by=name)
     if count := workbench.cases.count(workbench.cases.blinded(actor(), wanted)):
         st.page_link(
             "pages/queue.py",
@@ -315,7 +322,7 @@ def _summary(workbench: Workbench, batch: Batch) -> None:
     with st.container(border=True, key="batch-summary"):
         st.markdown(" ".join(words))
         if not workbench.cases.hides_machine_from(actor()):
-            standing_counts(batch.standings, order="newest")
+            standing_counts(batch.standings, order="newest", lesser=batch.lesser)
 
 
 def _recent(workbench: Workbench) -> None:

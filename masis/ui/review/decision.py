@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import streamlit as st
 
 from masis.errors import AnotherAnswer, MasisError, Removed, StaleVersion, StoreError
-from masis.schema.review import Decision, answer_digest
+from masis.schema.review import Decision, LogEntry, answer_digest
 from masis.schema.run import Run
 from masis.schema.team import LabelTypes
 from masis.schema.wording import counted
@@ -56,14 +56,22 @@ class _Message:
     id: str = field(default_factory=lambda: uuid.uuid4().hex)
 
 
+class _Recording(NamedTuple):
+    """A submit that is being recorded, and whether the next case opens after it."""
+
+    token: str
+    advance: bool
+
+
 @dataclass
 class _Form:
     """What a session knows about the form it has open.
 
     ``token`` goes with every submit of it: the same token twice is one decision. ``ack`` names the last post that was
     kept, ``handled`` the last submit that was answered, ``done`` the tokens of decisions made, and of drafts discarded,
-    here. ``asked`` is what was asked about once: the same again is recorded. ``came_back``: an undo led here from
-    another case.
+    here. ``asked`` is what was asked about once: the same again is recorded. ``came_from``: the case from which an undo
+    led here. ``recording`` stays until what follows a decision is done: another run of the page can end the one that
+    recorded it at any point where Streamlit is called.
     """
 
     case_id: str
@@ -75,7 +83,8 @@ class _Form:
     handled: dict[str, Any] | None = None
     done: list[str] = field(default_factory=list)
     asked: set[str] = field(default_factory=set)
-    came_back: bool = False
+    came_from: str = ""
+    recording: _Recording | None = None
 
     def renew(self) -> None:
         """Start a fresh form, as after a submit."""
@@ -180,6 +189,7 @@ def _panel(context: _PanelContext) -> None:
 
 def _draw(context: _PanelContext) -> None:
     form = _open_form(context)
+    _resume(context, form)
     key = f"decision-{hashlib.sha256(context.case_id.encode()).hexdigest()[:16]}"
     _keep(context, form, st.session_state.get(key, {}).get("draft"))
     posted = _COMPONENT(
@@ -209,10 +219,10 @@ def _open_form(context: _PanelContext) -> _Form:
         message = form.message if form and form.case_id == context.case_id else None
         ack = form.ack if form and form.case_id == context.case_id else None
         carried = st.session_state.pop(_CARRIED, None)
-        came_back = bool(carried and carried[0] == context.case_id)
-        if came_back:
-            message = carried[1]
-        form = _Form(context.case_id, actor().name, saved_at, message=message, ack=ack, came_back=came_back)
+        came_from = ""
+        if carried and carried[0] == context.case_id:
+            _, message, came_from = carried
+        form = _Form(context.case_id, actor().name, saved_at, message=message, ack=ack, came_from=came_from)
         st.session_state[_FORM] = form
     return form
 
@@ -318,6 +328,7 @@ def _submit(context: _PanelContext, form: _Form, posted: dict[str, Any]) -> None
         )
         return
     seen = posted.get("seen")
+    form.recording = _Recording(token, advance=posted.get("advance") is True)
     entry = context.workbench.reviews.submit(
         actor(),
         forms.decision_of(
@@ -333,14 +344,29 @@ def _submit(context: _PanelContext, form: _Form, posted: dict[str, Any]) -> None
         seen_version=seen if isinstance(seen, int) else context.view.summary.version,
         shown=posted["shown"]["digest"],
     )
+    _go_on(context, form, form.recording, entry)
+
+
+def _resume(context: _PanelContext, form: _Form) -> None:
+    """Go on after a decision whose run was ended by another one of the page before it could."""
+    if (recording := form.recording) is None:
+        return
+    for entry in context.view.history:
+        if entry.decision and entry.decision.token == recording.token:
+            _go_on(context, form, recording, entry)
+
+
+def _go_on(context: _PanelContext, form: _Form, recording: _Recording, entry: LogEntry) -> None:
+    """Say that a decision is recorded and open the next case."""
     forget_scores(context.workbench, context.case_id)
     words = verdict_text(entry.decision) if entry.decision else "Decided"
-    form.done.append(token)
+    form.done.append(recording.token)
     form.renew()
     form.message = _Message(f"{words}. Undo (U) · Next (N)", "good")
     st.session_state[_PREVIOUS] = _Previous(entry.id, context.case_id, f"{words} of {context.case_id}")
-    if posted.get("advance") is True:
+    if recording.advance:
         _next_waiting(context, form, skip=False, done=f"{words}. ")
+    form.recording = None
 
 
 def _doubts(context: _PanelContext, fields: FormFields) -> list[str]:
@@ -426,7 +452,7 @@ def _undo_previous(context: _PanelContext, form: _Form) -> None:
     message = _Message(
         f"Undone: {previous.words[:1].lower()}{previous.words[1:]}; the log records that too.{back}", "calm"
     )
-    st.session_state[_CARRIED] = (previous.case_id, message)
+    st.session_state[_CARRIED] = (previous.case_id, message, context.case_id)
     address.open_case(previous.case_id)
 
 
@@ -510,9 +536,9 @@ def _next_waiting(context: _PanelContext, form: _Form, *, skip: bool, done: str 
     team, wanted = context.workbench.team, context.place.wanted
     if skip:
         team.skip(actor(), [context.case_id])
-    # who came back to undo goes on where the queue begins, not behind cases that were left for it
     here = context.case_id
-    found = team.next_open(actor(), wanted, None if form.came_back else here, without=[here])
+    # who came back to undo goes on where that was
+    found = form.came_from or team.next_open(actor(), wanted, here, without=[here])
     _open(form, found, "" if found else f"{done}{why_nothing(team.why_empty(actor(), wanted))}")
 
 

@@ -18,7 +18,7 @@ from masis.errors import UnknownRecord
 from masis.schema.review import Standing
 from masis.services.cases import FOUND
 from masis.services.records import NOT_DECIDED, STATE_OF_VERDICT, CaseFilter, QueueOrder
-from masis.views.words import FLAG, REASON, STANDING, STATE, Word
+from masis.views.words import FLAG, REASON, SEVERITY, STANDING, STATE, Word
 
 PAGE_SIZE = 20
 PAGE_SIZES = (20, 50, 100)
@@ -63,9 +63,13 @@ def _texts(words: Mapping[Any, Word]) -> dict[str, str]:
 
 
 STANDINGS = Filter("standing", "Stands", "known", "standings", _texts(STANDING))
+SEVERITIES = Filter(
+    "severity", "Worst issue", "known", "severities", {**_texts(SEVERITY), "none": "none"}, machine=True
+)
 FILTERED_STATES = ("needs_review", "needs_adjudication", *STATE_OF_VERDICT.values())
 DRAWER: tuple[Filter, ...] = (
     Filter("flag", "Issue", "known", "flags", _texts(FLAG), machine=True),
+    SEVERITIES,
     Filter("reason", "Reason for review", "known", "reasons", _texts(REASON), machine=True),
     Filter("state", "State in detail", "known", "states", _texts({name: STATE[name] for name in FILTERED_STATES})),
     Filter("field", "Field", "words", "fields"),
@@ -119,6 +123,7 @@ def kept(
     shows: object = _AS_IT_IS,
     key: str = "",
     drops: Collection[str] = ("page",),
+    drawer: bool = False,
 ) -> dict[str, Any]:
     """Return the arguments of a widget whose value the address keeps, as in ``st.selectbox(..., **kept("order"))``.
 
@@ -128,11 +133,26 @@ def kept(
         shows: What the widget shows, as the address says it; where none is given, the caller sets it.
         key: Key of the widget; the parameter's name where none is given.
         drops: Parameters that make no sense any more once this one has changed.
+        drawer: Whether the widget stands in a drawer, which may be closed.
 
     """
+    key = key or name
+    if drawer:
+        key = _drawn(key, shows)
     if shows is not _AS_IT_IS:
-        st.session_state[key or name] = shows
-    return {"key": key or name, "on_change": _keep, "args": (key or name, name, default, tuple(drops))}
+        st.session_state[key] = shows
+    return {"key": key, "on_change": _keep, "args": (key, name, default, tuple(drops))}
+
+
+def _drawn(key: str, shows: object) -> str:
+    """Return the key of a widget in a drawer: another one once the address says what was not chosen in the widget.
+
+    A browser keeps the value of a widget whose drawer is closed, and would post it again with the next act.
+    """
+    drawn: int = st.session_state.get(f"drawn-{key}", 0)
+    drawn += st.session_state.get(f"{key}-{drawn}", shows) != shows
+    st.session_state[f"drawn-{key}"] = drawn
+    return f"{key}-{drawn}"
 
 
 def _keep(key: str, name: str, default: object, drops: tuple[str, ...]) -> None:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterable
 from typing import Any, NamedTuple, TypedDict
 
 import streamlit as st
@@ -14,7 +15,7 @@ from masis.ui.components import registered
 from masis.ui.shell import address
 
 _KEYS = registered("page_keys", "key_sheet")
-_FOCUS = "page-focus"
+_FOCUS, _BORROWED, _OPEN_AT = "page-focus", "page-borrowed", "page-open-at"
 
 
 class Key(NamedTuple):
@@ -64,6 +65,7 @@ ENDS = Key("Home", "Home End", "First and last row, once a row has the focus")
 OPEN = Key("Enter", "Enter", "Open the row, with Ctrl in another tab; in the queue without a row the first case")
 TAKE_SIDE = Key("1", "1 2 …", "Take a reviewer's decision into the form; press another to compare")
 TYPE_REASON = Key("T", "T", "Type the reason")
+TYPE_NOTE = Key("Shift+T", "Shift T", "Type a note")
 NEXT_TO_ADJUDICATE = Key("N", "N", "Next case that waits for you")
 PREVIOUS = Key("P", "P", "Previous case that waits for you")
 CHOOSE = Key("A", "A X E", "Approve, reject, escalate: choose it, and type why")
@@ -80,9 +82,23 @@ GROUPS: tuple[tuple[str, tuple[Key, ...]], ...] = (
     ("Look", (NEXT_ISSUE, PREVIOUS_ISSUE, TURN, SWITCH, ITERATION_BACK, ITERATION_FORWARD, DIFF, HELP)),
 )
 
-_ADJUDICATION = (TAKE_SIDE, TYPE_REASON, CHOOSE, OVERRIDE._replace(shown="O"), RECORD, LEAVE, UNDO_FINAL, CHANGE)
+_ADJUDICATION = (
+    TAKE_SIDE,
+    TYPE_REASON,
+    TYPE_NOTE,
+    CHOOSE,
+    OVERRIDE._replace(shown="O"),
+    RECORD,
+    LEAVE,
+    UNDO_FINAL,
+    CHANGE,
+)
 _BESIDE = (NEXT_TO_ADJUDICATE, PREVIOUS, HELP)
-_TO_FIELDS = dict.fromkeys("axet", "final-form") | {"o": "final-corrected"} | dict.fromkeys("123456789", "")
+_TO_FIELDS = (
+    dict.fromkeys("axet", "final-form")
+    | {"o": "final-corrected", "Shift+t": "final-note"}
+    | dict.fromkeys("123456789", "")
+)
 """Where each key puts the focus that changes the form; "" for nowhere: whoever takes a side may take the other next."""
 _ROWS = (NEXT_ROW, PREVIOUS_ROW, ENDS, OPEN)
 _WITHOUT_LISTS = frozenset({"new", "settings", "health"})
@@ -127,8 +143,19 @@ def focus_on(container: str) -> None:
     st.session_state[_FOCUS] = {"field": container, "token": uuid.uuid4().hex}
 
 
+def open_at(container: str) -> None:
+    """Let the page open at one of its containers, where a link from another page named what stands there."""
+    st.session_state[_OPEN_AT] = container
+
+
+def typed_over(borrowed: Iterable[str]) -> None:
+    """Let these texts be selected where a key leads into a field that holds one: what is typed takes their place."""
+    st.session_state[_BORROWED] = sorted(filter(None, borrowed))
+
+
 def page_keys(page: str) -> None:
     """Listen for the keys of a page, and show them on H or ?; to be drawn after the page."""
     case_id = address.value("case")
     about = {"focus": st.session_state.pop(_FOCUS, None), "case": case_id, "page": address.value("page")}
+    about |= {"borrowed": st.session_state.pop(_BORROWED, []), "name": page, "at": st.session_state.pop(_OPEN_AT, "")}
     _KEYS(data={**page_key_map(page, case_id), **about}, key="page-keys")

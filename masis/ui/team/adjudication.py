@@ -31,14 +31,16 @@ from masis.ui.shell.keys import (
     UNDO,
     Key,
     focus_on,
+    typed_over,
 )
 from masis.ui.shell.permissions import needs
 from masis.ui.shell.reviewer import actor, reviewer
 from masis.ui.shell.streamlit_internals import with_selectors
 from masis.ui.team.taking import ask_name
 from masis.views.diff import word_changes
+from masis.views.headline import headline
 from masis.views.markdown import coloured, escaped
-from masis.views.words import DECIDE, DECIDED
+from masis.views.words import DECIDE, DECIDED, Word
 
 _LAYOUT = f"<style>{with_selectors((HERE / 'adjudication.css').read_text(encoding='utf-8'))}</style>"
 
@@ -92,13 +94,14 @@ def decisions_on(workbench: Workbench, case_id: str) -> tuple[Decision, ...]:
 def show_adjudication(workbench: Workbench, case_id: str) -> None:
     """Draw one case whose reviewers differ: in what, answer and evidence, every decision and the final verdict."""
     st.html(_LAYOUT)
-    _bar(workbench, case_id)
     try:
         view = workbench.cases.open_for(actor(), case_id)
     except UnknownRecord:
+        _bar(workbench, case_id, None)
         st.markdown("**There is no such case.**")
         st.text(case_id[:500])
         return
+    _bar(workbench, case_id, view)
     work = workbench.team.work(actor(), case_id)
     with st.container(key="adjudicated-question", gap="xsmall"):
         st.text(view.case.query)
@@ -115,7 +118,11 @@ def show_adjudication(workbench: Workbench, case_id: str) -> None:
     with st.container(key="adjudication"):
         read, final = st.columns([2, 1], gap="small")
         with read:
-            with st.container(border=True, key="adjudicated-answer"):
+            with st.container(border=True, key="adjudicated-answer", gap="xsmall"):
+                if run and not view.machine_hidden:
+                    worst = headline(run)  # the answer view opens at the passages that it is about
+                    others = f" · {escaped(worst.others)}" if worst.others else ""
+                    st.markdown(f"**The audit:** {coloured(Word(worst.text, worst.tone))}{others}")
                 show_answer(view, run, 0, None)
             may = reviewer() is not None and actor().name not in work.decided_by and _open(view)
             first = next((each for each in decisions if each.corrected_answer), None)
@@ -129,17 +136,25 @@ def show_adjudication(workbench: Workbench, case_id: str) -> None:
             _final(workbench, view, work.decided_by)
 
 
-def _bar(workbench: Workbench, case_id: str) -> None:
-    """Draw the way back, how far the adjudications have come, and the ways to the cases beside this one."""
+def _bar(workbench: Workbench, case_id: str, view: CaseView | None) -> None:
+    """Draw the way back, how far the adjudications have come, what was done last, and the ways to the cases beside.
+
+    What was done last stands in a line that is always there, so that the form below doesn't move when it goes.
+    """
     left, done = workbench.team.adjudications(actor(), size=1).total, st.session_state.get(_DONE, {})
     escalated = sum(verdict == "escalate" for verdict in done.values())
     facts = [f"{left:,} left for you"] if left or done else []
     facts += [f"{len(done) - escalated:,} decided now"] if len(done) > escalated else []
     facts += [f"{escalated:,} escalated now"] if escalated else []
-    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", key="adjudication-bar"):
         st.button("Team", icon=":material/arrow_back:", type="tertiary", on_click=address.put, args=("case", ""))
         st.title("Adjudication", anchor=False, width="content")
-        st.caption(", ".join(facts))
+        st.caption(", ".join(facts), width="content")
+        with st.container(key="adjudication-last"):
+            st.markdown(_said_last(view) if view else EMPTY)
+        if view is not None and _standing(view) is None:
+            _undoable(workbench, view)
+        st.caption("Keys: H or ?", width="content")
         for label, key, forward in (("Previous", PREVIOUS, False), ("Next", NEXT_TO_ADJUDICATE, True)):
             if beside := _beside(workbench, case_id, forward=forward):
                 st.button(label, shortcut=key.shortcut, on_click=address.put, args=("case", beside))
@@ -369,11 +384,11 @@ def _final(workbench: Workbench, view: CaseView, reviewers: tuple[str, ...]) -> 
         if final is None and not may:
             who = "Anybody else" if workbench.access.allows(ANONYMOUS, "oversee") else "A lead who is none of them"
             st.caption(f"Decided by {escaped(' and '.join(reviewers))}. {who} may adjudicate.")
-        _said_last(view)
         if final is not None:
             _stands(final, decisions)
         with st.container(horizontal=True, gap="xsmall"):
-            _undoable(workbench, view)
+            if final is not None:
+                _undoable(workbench, view)
             if may and not _open(view):
                 st.button(
                     "Decide it" if final is not None and final.verdict == "escalate" else "Change it",
@@ -439,6 +454,7 @@ def _form(workbench: Workbench, view: CaseView, decisions: Sequence[Decision]) -
         )
         about = next(each for each in alike if _answer(each) == answer)
     optional = not workbench.reviews.why_reason(case_id, draft.verdict)
+    typed_over({draft.filled.get(name, "") for name in ("reason", "note")})
     with st.container(key="final-form", gap="xsmall"):
         with st.container(key="final-reason"):
             _text(case_id, "reason", _label(draft, "reason", decisions, optional=optional), 68)
@@ -446,7 +462,8 @@ def _form(workbench: Workbench, view: CaseView, decisions: Sequence[Decision]) -
             with st.container(key="final-corrected", gap="xsmall"):
                 final = _standing(view)
                 _corrected(workbench, about, [*decisions, *([final] if final else [])])
-        _text(case_id, "note", _label(draft, "note", decisions, optional=True), 68)
+        with st.container(key="final-note"):
+            _text(case_id, "note", _label(draft, "note", decisions, optional=True), 68)
         if draft.before is not None:
             st.button(
                 "Bring my text back",
@@ -472,9 +489,15 @@ def _form(workbench: Workbench, view: CaseView, decisions: Sequence[Decision]) -
 
 
 def _label(draft: _Draft, name: str, decisions: Sequence[Decision], *, optional: bool) -> str:
-    """Name a field, and say whose words stand in it or that it may stay empty."""
-    whose = _of_whom(draft.texts.get(name, ""), name, decisions, draft.taken.reviewer if draft.taken else None)
-    more = f" ({escaped(whose)}: change it where yours differs)" if whose else " (optional)" if optional else ""
+    """Name a field, and say whose words stand in it, changed or not, or that it may stay empty."""
+    text, filled = draft.texts.get(name, ""), draft.filled.get(name, "")
+    more = " (optional)" if optional else ""
+    if text.strip() and (whose := _of_whom(filled, name, decisions, draft.taken.reviewer if draft.taken else None)):
+        more = (
+            f" (changed from {escaped(whose)})"
+            if text != filled
+            else f" ({escaped(whose)}: change it where yours differs)"
+        )
     return f"{name.capitalize()}{more}"
 
 
@@ -588,11 +611,14 @@ def taken(decision: Decision, side: Decision) -> Decision:
     )
 
 
-def _said_last(view: CaseView) -> None:
+EMPTY = "&nbsp;"
+"""What a line holds that is there though it says nothing."""
+
+
+def _said_last(view: CaseView) -> str:
     """Say what was done on the way to this case; on others it would be about some other one, long ago."""
     case_id, words, _ = st.session_state.get(_NOTICE, ("", "", None))
-    if case_id == view.case.id:
-        st.markdown(f":green[:material/check_circle:] {escaped(words)}")
+    return f":green[:material/check_circle:] {escaped(words)}" if case_id == view.case.id else EMPTY
 
 
 def _undoable(workbench: Workbench, view: CaseView) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, TypeVar
@@ -25,9 +26,10 @@ from masis.schema.team import (
 from masis.schema.wording import counted
 from masis.services import Workbench
 from masis.services.cases import waiting_in
-from masis.services.records import CaseFilter
-from masis.services.trust_summary import in_words
-from masis.trust.agreement import Estimate, Pair
+from masis.services.records import CaseFilter, CaseSummary
+from masis.services.trust import Own
+from masis.services.trust_summary import UPHELD, in_words
+from masis.trust.agreement import Pair
 from masis.ui.components.linked_table import Cell, column, linked_table, row
 from masis.ui.queue.case_list import who_decided
 from masis.ui.queue.overview import standing_counts
@@ -38,7 +40,7 @@ from masis.ui.team.adjudication import OPENED, decisions_on, differences, show_a
 from masis.ui.team.taking import ask_name
 from masis.views.markdown import escaped
 from masis.views.numbers import moment
-from masis.views.words import FOR_YOU
+from masis.views.words import DECIDED, FOR_YOU
 
 T = TypeVar("T", bound=TeamRecord)
 Choice = TypeVar("Choice", bound=str)
@@ -49,12 +51,18 @@ PAIRS_SAID = 3
 
 RULES: dict[PolicyRule, tuple[str, str]] = {
     "adjudicated": (
-        "The verdict all give; else an adjudication",
-        "Costs a lead's time wherever two differ; the lead gives a reason unless they approve as a reviewer did.",
+        "What all agree on; else an adjudication",
+        (
+            "To agree is to give the same verdict on the same answer or correction. Costs somebody's time wherever two "
+            "differ; who adjudicates gives a reason unless they approve as a reviewer did."
+        ),
     ),
     "agree": (
-        "The verdict enough of them give; else an adjudication",
-        "Costs a lead less: a majority settles the case, and who differs from it is outvoted.",
+        "What enough of them agree on; else an adjudication",
+        (
+            "Costs fewer adjudications: so many with the same verdict and answer settle the case, and who differs from "
+            "them is outvoted."
+        ),
     ),
     "first": (
         "The first decision; the others measure agreement",
@@ -84,6 +92,7 @@ CHOICES: dict[str, str] = {
 }
 """What a policy says, by the name of its field; the address marks one as ``field``."""
 MOST_VERSIONS = 20
+ESCALATED = CaseFilter(states=("escalated",), order="oldest", size=MOST_LISTED)
 
 
 def show_team(workbench: Workbench) -> None:
@@ -113,10 +122,10 @@ def _keep_view() -> None:
 
 
 def _progress(workbench: Workbench) -> None:
-    """Draw where all cases stand, how far reviewers agree, who has decided how many, and where reviewers differ."""
+    """Draw where all cases stand, who has decided how many and how far they agree, what differs, what is escalated."""
     me = actor()
     facets = workbench.cases.facets_for(me)
-    standing_counts(facets.standings, facets.states)
+    standing_counts(facets.standings, facets.states, lesser=facets.lesser)
     count, mine = workbench.team.count_open(me, CaseFilter()), workbench.team.adjudications(me, size=1)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         if mine.total:  # no link: one that leads to the page it stands on leaves the address as it was
@@ -133,6 +142,7 @@ def _progress(workbench: Workbench) -> None:
             st.page_link("pages/review.py", label=label, icon=":material/rate_review:", query_params={"case": first})
     _people(workbench)
     _differing(workbench)
+    _escalated(workbench)
 
 
 def _people(workbench: Workbench) -> None:
@@ -157,30 +167,46 @@ def _people(workbench: Workbench) -> None:
         if name in held:
             at_work = {"text": held[name].case_id, "below": [f"until {held[name].until[11:16]} UTC"]}
         own = work.get(name)
-        upheld = own.agreed if own else Estimate(None)
-        stood = "–" if upheld.value is None else f"{round(upheld.value * upheld.n):,} of {upheld.n:,}"
-        counts = (
-            decided.get(name, 0),
-            stood,
-            own.took if own else "–",
-            adjudicated.get(name, 0),
-            assigned.get(name, 0),
+        rows.append(
+            row(
+                who,
+                _with_time(decided.get(name, 0), own and own.took),
+                *(own.verdicts.get(verdict, 0) if own else "–" for verdict in DECIDED),
+                _upheld(own),
+                _with_time(adjudicated.get(name, 0), own and own.adjudication_took),
+                assigned.get(name, 0),
+                at_work,
+            )
         )
-        rows.append(row(who, *counts, at_work))
     if not rows:
         st.caption("Nobody has decided a case yet.")
+        st.page_link("pages/queue.py", label="Queue: cases to decide", icon=":material/checklist:")
         return
-    figures = ("Decisions", "Upheld", "Time a case", "Adjudications", "Cases assigned")
-    columns = [column("Reviewer", "main"), *(column(each, "figure") for each in figures), column("At work on")]
+    verdicts = [column(word.text, "figure") for word in DECIDED.values()]
+    columns = [
+        *(column("Reviewer"), column("Decisions", "figure"), *verdicts),
+        *map(functools.partial(column, kind="figure"), ("Upheld", "Adjudications")),
+        *(column("Assigned", "figure", hide="hide-medium"), column("At work on", hide="hide-medium")),
+    ]
     linked_table(columns, rows, description="Reviewers", key="team-progress")
-    hidden = "" if every else "Of others, a lead sees what was upheld and how long it took. "
+    hidden = "" if every else "Of others, only leads see verdicts, times and what was upheld. "
     st.caption(
-        "Upheld: of their decisions on cases that several decided and that are settled, those whose verdict stands; by "
-        "verdict, corrections may still differ. "
-        "Time a case: the median, adjudications included, of those made on the pages. "
-        f"{hidden}{workbench.trust.counts_in_words(me)} Cases assigned: all of them, decided or not."
+        f"Below decisions and adjudications: their median time, of those made on the pages. {UPHELD} "
+        f"{hidden}{workbench.trust.counts_in_words(me)} Assigned: all cases, decided or not."
     )
-    st.page_link("pages/trust.py", label="Agreement in detail", query_params={"view": "people"})
+    st.page_link("pages/trust.py", label="Trust: agreement in detail", query_params={"view": "people"})
+
+
+def _with_time(count: int, took: str | None) -> Cell:
+    return {"text": f"{count:,}", "below": [took] if count and took else []}
+
+
+def _upheld(own: Own | None) -> Cell:
+    """Return how many decisions of a reviewer stand, by verdict, and below with their correction."""
+    if own is None or own.agreed.value is None:
+        return {"text": "–"}
+    stood = f"{round(own.agreed.value * own.agreed.n):,} of {own.agreed.n:,}"
+    return {"text": stood, "below": [f"{own.whole:,} with their correction"]}
 
 
 def pair_agrees(pair: Pair, case: str) -> str:
@@ -191,58 +217,105 @@ def pair_agrees(pair: Pair, case: str) -> str:
 
 
 def _differing(workbench: Workbench) -> None:
-    """Draw the cases whose reviewers differ, and those that somebody escalated."""
+    """Draw the cases whose reviewers differ."""
     st.header("Adjudication", anchor=False)
-    page = workbench.cases.find_for(actor(), CaseFilter(states=("needs_adjudication", "escalated"), size=MOST_LISTED))
+    page = workbench.cases.find_for(actor(), CaseFilter(states=("needs_adjudication",), size=MOST_LISTED))
     if not page.total:
         st.caption("No case has reviewers who differ. Such cases are listed here once all their decisions are in.")
         return
     individual = {summary.id: decisions_on(workbench, summary.id) for summary in page.rows}
-    escalated = {summary.id for summary in page.rows if summary.state == "escalated"}
     # what comes first keeps them from settling the case; of a redacted decision nobody knows any more
     first = {case: next(iter(differences(decisions)), "decision") for case, decisions in individual.items()}
-    kinds = Counter(differ for case, differ in first.items() if case not in escalated)
+    kinds = Counter(first.values())
     which = ", ".join(f"{kinds[kind]:,} {'differ' if kinds[kind] > 1 else 'differs'} in the {kind}" for kind in kinds)
     listed = "" if page.total == len(page.rows) else f"Of {page.total:,}, the first {len(page.rows):,}: "
-    says = (
-        [f"{listed}{counted(kinds.total(), 'case has', 'cases have')} reviewers who differ. {which}."] if kinds else []
+    st.markdown(
+        f"{listed}{counted(kinds.total(), 'case has', 'cases have')} reviewers who differ. {which}. "
+        "Open one to decide it."
     )
-    if escalated:
-        waits = counted(len(escalated), "case is escalated and waits", "cases are escalated and wait")
-        says.append(f"{waits} for more evidence or another reviewer.")
-    st.markdown(" ".join([*says, "Open one to decide it."]))
-    named = workbench.trust.shows_names()
     rows = []
     for summary in page.rows:
-        decisions = individual[summary.id]
         verdicts: Cell = {"text": ", ".join(who_decided(workbench, summary.id))}
-        if summary.id in escalated:
-            entry = workbench.reviews.current(summary.id)
-            final = entry.decision if entry else None
-            verdicts = {"text": f"Escalated by {final.reviewer}" if final and named else "Escalated"}
-            verdicts["below"] = [final.reason] if final and final.reason else []
-        elif first[summary.id] != "verdict":
+        if first[summary.id] != "verdict":
             verdicts["below"] = [f"{first[summary.id].capitalize()} differs"]
-        where = "team" if len(decisions) > 1 else "review"
-        href = address.link(where, case=summary.id)
-        question: Cell = {"text": summary.query, "href": href, "open": summary.id, "below": [summary.id]}
-        rows.append(row(question, verdicts, open=summary.id))
+        rows.append(row(_question(summary, "team"), verdicts, open=summary.id))
     columns = [column("Question", "main"), column("Verdicts")]
     if opened := linked_table(columns, rows, description="Cases that need adjudication", key="differing"):
-        if len(individual.get(opened, ())) == 1:
-            address.open_case(opened)
         address.put("case", opened)
         st.rerun()
 
 
+def _escalated(workbench: Workbench) -> None:
+    """Draw the cases that somebody escalated, who and why, and the way to give them to others; nothing of none."""
+    page = workbench.cases.find_for(actor(), ESCALATED)
+    if not page.total:
+        return
+    st.header("Escalated", anchor=False)
+    waits = counted(page.total, "case is escalated and waits", "cases are escalated and wait")
+    st.markdown(f"{waits} for more evidence or another reviewer. Open one, or give it to somebody.")
+    named = workbench.trust.shows_names()
+    rows, leads = [], {}
+    for summary in page.rows:
+        entry = workbench.reviews.current(summary.id)
+        final = entry.decision if entry else None
+        work = workbench.team.work(actor(), summary.id)
+        leads[summary.id] = (
+            "review" if work.policy is None else "team"
+        )  # decided by one, whoever decides it next settles it
+        by: Cell = {"text": final.reviewer if final and named else "–"}
+        by["below"] = [final.reason or final.note or "No reason given"] if final else []
+        rows.append(
+            row(
+                _question(summary, leads[summary.id]),
+                by,
+                ", ".join(work.assignees) or "nobody",
+                open=summary.id,
+            )
+        )
+    columns = [column("Question", "main"), column("Escalated by"), column("Given to")]
+    if opened := linked_table(columns, rows, description="Escalated cases", key="escalated"):
+        if leads.get(opened) == "review":
+            address.open_case(opened)
+        address.put("case", opened)
+        st.rerun()
+    if reviewer() is not None:
+        st.button(
+            "Give escalated cases to somebody",
+            key="give-escalated",
+            icon=":material/assignment_ind:",
+            on_click=_choose_to_give,
+            args=(list(leads),),
+            **needs("oversee"),
+        )
+
+
+def _question(summary: CaseSummary, page: str) -> Cell:
+    href = address.link(page, case=summary.id)
+    return {"text": summary.query, "href": href, "open": summary.id, "below": [summary.id]}
+
+
+def _choose_to_give(cases: list[str]) -> None:
+    """Open the view that gives cases out with these chosen."""
+    st.session_state["give-out-cases"], st.session_state["team-view"] = cases, "Give out cases"
+    address.put("view", "give out cases")
+
+
 def _give_out(workbench: Workbench) -> None:
     text = st.text_input("Cases that hold these words", key="give-text", max_chars=address.LONGEST_QUERY)
-    waiting = waiting_in(CaseFilter(text=text, order="oldest", size=MOST_LISTED))
-    page = workbench.cases.find_for(actor(), waiting)
-    if not page.total:
+    # escalated ones first: they wait for somebody in particular
+    pages = [
+        workbench.cases.find_for(actor(), wanted.model_copy(update={"text": text}))
+        for wanted in (ESCALATED, waiting_in(CaseFilter(order="oldest", size=MOST_LISTED)))
+    ]
+    total = sum(page.total for page in pages)
+    if not total:
         st.caption("No case that waits holds these words." if text else "No case waits: there is none to give out.")
         return
-    titles = {summary.id: f"{summary.id} · {summary.query}"[:120] for summary in page.rows}
+    titles = {
+        summary.id: f"{'Escalated · ' if summary.state == 'escalated' else ''}{summary.id} · {summary.query}"[:120]
+        for page in pages
+        for summary in page.rows
+    }
     team, counts = workbench.team, workbench.store.team.counted
     actions: dict[str, _Action] = {
         "Assign": _Action("Reviewers", team.reviewers(), team.assign, new=True),
@@ -254,9 +327,9 @@ def _give_out(workbench: Workbench) -> None:
     does = st.segmented_control("Do", list(actions), default="Assign", required=True) or "Assign"
     action = actions[does]
     with st.form("give-out", border=False):
-        first = f", the first {len(titles):,} are listed" if page.total > len(titles) else ""
+        first = f", the first {len(titles):,} are listed" if total > len(titles) else ""
         chosen = st.multiselect(
-            f"Cases that wait ({page.total:,}{first})",
+            f"Cases that wait ({total:,}{first})",
             list(titles),
             format_func=titles.__getitem__,
             key="give-out-cases",
@@ -282,6 +355,11 @@ class _Action(NamedTuple):
 def _policy(workbench: Workbench) -> None:
     """Draw what the policy can be, what each choice costs and shows, and who set which when."""
     now = workbench.store.team.in_force(QueuePolicy)
+    stands: dict[str, Any] = {name: getattr(now, name) for name in CHOICES} | {"share": round(100 * now.share)}
+    keys = {name: f"policy-{now.version}-{name}" for name in CHOICES}
+    for name, value in stands.items():
+        st.session_state.setdefault(keys[name], value)
+    chosen = {name: st.session_state[key] for name, key in keys.items()}
     choices, history = st.columns([3, 2], gap="large")
     # no form: what a choice asks for, and what it would change, show before it is set
     with choices:
@@ -290,38 +368,52 @@ def _policy(workbench: Workbench) -> None:
             "What reviewers see of the machine changes at once, on every case."
         )
         with _asked("reviewers"):
-            reviewers = st.number_input(
+            st.number_input(
                 CHOICES["reviewers"],
-                *(1, MOST_REVIEWERS, now.reviewers),
+                *(1, MOST_REVIEWERS),
+                key=keys["reviewers"],
                 help="Each costs one more decision on every shared case. Two show how far people agree.",
             )
         with _asked("share"):
-            shown = round(100 * now.share)
-            share = st.slider(
+            st.slider(
                 CHOICES["share"],
-                *(0, 100, shown),
+                *(0, 100),
+                key=keys["share"],
                 format="%d %%",
                 help="The rest is decided by one person each. A part is enough to measure agreement, at less cost.",
-                disabled=reviewers == 1,
+                disabled=chosen["reviewers"] == 1,
             )
-        rule = _radio("rule", RULES, now.rule)
-        agree = now.agree
-        if rule == "agree":
-            agree = st.number_input(CHOICES["agree"], 1, MOST_REVIEWERS, now.agree)
-        machine = _radio("machine", MACHINE, now.machine)
+        _radio("rule", RULES, keys["rule"])
+        # always there: what lies below doesn't move
+        st.number_input(
+            f"{CHOICES['agree']}, where enough do",
+            *(1, MOST_REVIEWERS),
+            key=keys["agree"],
+            disabled=chosen["rule"] != "agree",
+        )
+        _radio("machine", MACHINE, keys["machine"])
         with _asked("lease_minutes"):
-            minutes = st.number_input(
+            st.number_input(
                 CHOICES["lease_minutes"],
-                *(1, 24 * 60, now.lease_minutes),
+                *(1, 24 * 60),
+                key=keys["lease_minutes"],
                 help="Nobody else can decide it meanwhile. Once its reviewer has been away for longer, others can.",
             )
-        if effect := _hides(workbench, now.machine, machine):
+        changed = {name: value for name, value in chosen.items() if value != stands[name]}
+        if chosen["rule"] != "agree":
+            changed.pop("agree", None)
+        if "share" in changed:
+            changed["share"] /= 100
+        policy = now.model_dump(exclude={"version"}) | changed
+        with st.container(horizontal=True, gap="small"):
+            label = "Set this policy" if changed else "This policy is in force"
+            sent = st.button(label, key="set-policy", type="primary", **needs("oversee", disabled=not changed))
+            back = {keys[name]: value for name, value in stands.items()}
+            st.button(
+                "Discard", key="discard-policy", on_click=st.session_state.update, args=(back,), disabled=not changed
+            )
+        if effect := _hides(workbench, now.machine, chosen["machine"]):
             st.warning(effect)
-        given = {"reviewers": reviewers, "rule": rule, "agree": agree, "machine": machine, "lease_minutes": minutes}
-        policy = now.model_dump(exclude={"version"}) | given | ({} if share == shown else {"share": share / 100})
-        same = policy == now.model_dump(exclude={"version"})
-        label = "This policy is in force" if same else "Set this policy"
-        sent = st.button(label, key="set-policy", type="primary", **needs("oversee", disabled=same))
         _set(workbench, QueuePolicy, lambda: QueuePolicy.model_validate(policy), sent=sent)
     with history:
         _versions(workbench)
@@ -332,15 +424,15 @@ def _asked(name: str) -> DeltaGenerator:
     return st.container(border=address.value("field") == name)
 
 
-def _radio(name: str, options: Mapping[Choice, tuple[str, str]], now: Choice) -> Choice:
+def _radio(name: str, options: Mapping[Choice, tuple[str, str]], key: str) -> None:
     """Draw the options of a field of the policy, each with what it costs and shows."""
     with _asked(name):
-        return st.radio(
+        st.radio(
             CHOICES[name],
             list(options),
-            list(options).index(now),
             format_func=lambda each: options[each][0],
             captions=[costs for _, costs in options.values()],
+            key=key,
         )
 
 

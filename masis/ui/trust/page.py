@@ -25,7 +25,7 @@ from masis.services.trust import (
     TrustFilter,
     YieldReport,
 )
-from masis.services.trust_summary import IN_VIEW, SIMULATED, figure, how_sure, in_words, short_answers, too_few
+from masis.services.trust_summary import IN_VIEW, SIMULATED, UPHELD, figure, how_sure, in_words, short_answers, too_few
 from masis.trust.agreement import Estimate, exact_bounds
 from masis.trust.guarantee import draws_needed, least_tolerance
 from masis.trust.machine import Comparison, draws_for_width
@@ -33,6 +33,7 @@ from masis.trust.score import LEAST_DECISIONS, LEAST_OF_EACH, LEAST_ORDERED
 from masis.ui.components.charts import draw_chart
 from masis.ui.components.linked_table import Cell, Column, Figure, Row, column, figure_table, linked_table, row
 from masis.ui.shell import address
+from masis.ui.shell.keys import open_at
 from masis.ui.shell.permissions import needs
 from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import command_markdown, served_database, served_workbench
@@ -56,8 +57,8 @@ MOST_TOLERATED = 50.0
 """Percent of faulty answers that a new sample can tolerate at most."""
 COUNTS: dict[str, tuple[str, str, str, str, dict[str, str]]] = {
     "decision": (
-        "Only decisions made before the audit's verdict was shown count: a lead sets that as the policy of the queue.",
-        *("team", "Set when findings show", "group", {"view": "policy", "field": "machine"}),
+        "Only decisions made before the audit's verdict was shown count: the queue's policy says when that is.",
+        *("team", "Team: set when findings show", "group", {"view": "policy", "field": "machine"}),
     ),
     "gold": (
         "Labels count that audited cases were imported with.",
@@ -78,6 +79,8 @@ def show_trust(workbench: Workbench) -> None:
     _headline(report if filters.blind_only else _machine(*key, blind.model_dump_json()), missed, watch)
     shown = address.one_of("view", VIEWS, "machine")
     st.segmented_control("View", list(VIEWS), format_func=VIEWS.__getitem__, required=True, **_kept("view", shown))
+    if any(map(address.value, ("view", "seen", "level", "source"))):
+        open_at("trust-view")
     if shown == "machine":
         _show_machine(workbench, report, filters)
     elif shown == "people":
@@ -276,10 +279,11 @@ def _leads(name: str, columns: list[Column], rows: list[Row], description: str, 
 def _figures(found: Comparison, key: str) -> None:
     """Draw how far audit and people agree, each figure with how to read it; those of the accused list their cases."""
     constant = "" if found.constant is None else f" One verdict for all would agree in {found.constant:.0%}."
+    flagged = f"Faulty {key if key in PARTS else 'answer'}s flagged"
     shares = {
         "Found faulty by people": (found.faulty, "Of what is compared here, the share that people found faulty."),
-        "Alarms that were right": (found.precision, "Of what the audit accuses, the share that people found faulty."),
-        "Faults caught": (found.recall, "Of what people found faulty, the share that the audit accuses."),
+        "Flags that were right": (found.precision, "Of what the audit accuses, the share that people found faulty."),
+        flagged: (found.recall, "Of what people found faulty, the share that the audit accuses."),
         "Agrees with people": (found.accuracy, f"Accused and faulty, or not accused and right.{constant}"),
     }
     figures = [
@@ -327,11 +331,13 @@ def _case_list(rows: pd.DataFrame) -> None:
     else:
         chosen_rows = rows["found"] == chosen
     listed = rows[chosen_rows & rows["faulty"].notna()].sort_values("faulty", ascending=False)
-    _cases(
-        [str(case) for case in listed["case_id"]],
-        f"{_flag_words(flag) if chosen != flag else _found_words(chosen)}: the cases",
-        notes=["faulty" if each else "right" for each in listed["faulty"]],
-    )
+    open_at("trust-cases")
+    with st.container(key="trust-cases"):
+        _cases(
+            [str(case) for case in listed["case_id"]],
+            f"{_flag_words(flag) if chosen != flag else _found_words(chosen)}: the cases",
+            notes=["faulty" if each else "right" for each in listed["faulty"]],
+        )
 
 
 def _cases(cases: Sequence[str], title: str, notes: Sequence[str] = (), noted: str = "People") -> None:
@@ -376,7 +382,7 @@ def _breakdown(workbench: Workbench, found: Mapping[str, Comparison], by: str, t
     models = {name: _auditor_words(name, models) for name, models, _ in workbench.trust.auditors()}
     titles = [
         column(title.capitalize(), "main"),
-        *map(column, ("Found faulty by people", "Alarms that were right", "Faults caught", "Kappa")),
+        *map(column, ("Found faulty by people", "Flags that were right", "Faulty answers flagged", "Kappa")),
     ]
     rows = [
         row(
@@ -404,14 +410,16 @@ def _show_people(key: _Key) -> None:
     if not names:
         st.caption(
             "Reviewer A, B and so on stand for others: while the queue's policy hides what audits found, their names "
-            "are hidden too, unless a lead shows them."
+            "are hidden too until they are asked for."
         )
-        names = st.toggle("Show the names of others", key="trust-names", **needs("oversee", help="For leads."))
+        names = st.toggle("Show the names of others", key="trust-names", **needs("oversee"))
     found = _people(*key, names)
     overall = found.agreement
     if not overall.units:
         st.markdown("**No case was decided by two reviewers yet.** The policy says how many decide a case.")
-        st.page_link("pages/team.py", label="Set the policy", icon=":material/group:", query_params={"view": "policy"})
+        st.page_link(
+            "pages/team.py", label="Team: set the policy", icon=":material/group:", query_params={"view": "policy"}
+        )
         return
     shares = ", ".join(f"{name} {value:.0%}" for name, value in overall.prevalence.items())
     cases = counted(overall.units, "settled case" if key.hidden else "case")
@@ -478,7 +486,7 @@ def _show_missed(found: MissReport) -> None:
             "draws from what is audited already."
         )
         with st.container(horizontal=True):
-            st.page_link("pages/settings.py", label="Set the share", icon=":material/settings:")
+            st.page_link("pages/settings.py", label="Settings: set the share", icon=":material/settings:")
             st.page_link("pages/new.py", label="Audit more answers", icon=":material/add_circle:")
         return
     reads = f"Of the answers that passed without a person, the share that is faulty. {how_sure(found.total)}"
@@ -698,29 +706,29 @@ def _show_next(workbench: Workbench, found: YieldReport) -> None:
 
 
 def _show_own(key: _Key) -> None:
-    others = st.toggle("Show everybody", key="trust-everybody", **needs("oversee", help="For leads."))
+    others = st.toggle("Show everybody", key="trust-everybody", **needs("oversee"))
     titles = [
         column("Reviewer", "main"),
-        *map(column, ("Decisions", "Adjudications", "Time a case")),
-        *map(column, ("Overrides", "Verdict as settled")),
+        *map(column, ("Decisions", "Time a decision", "Overrides", "Upheld", "With their correction")),
+        *map(column, ("Adjudications", "Time an adjudication")),
     ]
     found = _own(*key, others)
     rows = [
         row(
             {"text": each.reviewer or "(no name yet)"},
             each.decisions,
-            each.adjudications,
             each.took,
             figure(each.overrides, brief=True),
             figure(each.agreed, brief=True),
+            f"{each.whole:,} of {each.agreed.n:,}" if each.agreed.n else None,
+            each.adjudications,
+            each.adjudication_took if each.adjudications else None,
             open=str(number) if each.differ else None,
         )
         for number, each in enumerate(found, start=1)
     ]
     st.caption(
-        "Time a case: the median, adjudications included. Verdict as settled: of the cases that several reviewers "
-        "decided and that are not escalated, those in which theirs is the verdict that settled it, by adjudication or "
-        "policy. Reasons and corrections may still differ. "
+        f"Times: the median, of what was recorded on the pages. {UPHELD} "
         f"{BRACKETS} Choose a row to list the cases that were settled otherwise."
     )
     _leads("who", titles, rows, "Reviewers' own figures", "trust-own")

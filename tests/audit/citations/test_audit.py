@@ -268,7 +268,7 @@ def test_a_lone_word_is_an_answer_that_needs_its_citation_and_a_hedge_may_have_o
     assert judged(answer)[0].status == status
 
 
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "citations.md"
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "audits.md"
 
 
 def rows(table: str) -> Iterator[list[str]]:

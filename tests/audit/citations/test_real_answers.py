@@ -142,7 +142,7 @@ def test_what_experts_find_worth_a_citation_is_seldom_exempt(public_data: Path) 
             if overlapping and all(sentence.status == "exempt" for sentence in overlapping):
                 exempt[worth] += 1
     assert judged == {"Yes": 52, "No": 58}
-    assert exempt["Yes"] <= 6  # announcements and hedges, which docs/citations.md counts
+    assert exempt["Yes"] <= 6  # announcements and hedges, which docs/audits.md counts
     assert exempt["No"] >= 10
 
 

@@ -10,7 +10,7 @@ import pytest
 from tests.cli.running import example
 from tests.integrations.with_mcp.door import ROOT, Door
 
-PAGE = ROOT / "docs" / "mcp.md"
+PAGE = ROOT / "docs" / "frameworks.md"
 
 
 @pytest.mark.parametrize("transport", ["stdio", "http"])
