@@ -13,7 +13,6 @@ import masis
 from masis.audit import run_metrics
 from masis.audit.citations import audit_citations
 from masis.audit.issues import CRITIC_LOOP_TYPE
-from masis.audit.step_events import of_run
 from masis.errors import (
     HTTP_STATUS,
     MAX_ITERATIONS_WARNING,
@@ -91,34 +90,6 @@ def test_the_revisers_input() -> None:
 def test_the_reasons_to_end() -> None:
     four = {"max_iterations", "convergence", "no_issues", "error"}
     assert set(get_args(TerminationReason)) == four | {"cancelled"}
-
-
-@pytest.mark.spec(
-    "REQ-CRITIC-OBS-001-CRITIC-TIME",
-    "REQ-CRITIC-OBS-001-REVISER-TIME",
-    "REQ-CRITIC-OBS-001-LOOP-TIME",
-    "REQ-CRITIC-OBS-001-ITERATIONS",
-    "REQ-CRITIC-OBS-001-DELTA",
-    "REQ-CRITIC-OBS-001-PERCENT",
-    "REQ-CRITIC-OBS-001-CONVERGENCE",
-    "REQ-CRITIC-OBS-001-TOKENS",
-    "REQ-CRITIC-COMP-001-FIELDS",
-)
-def test_the_record_of_a_run_holds_every_metric() -> None:
-    found = run(critic=ScriptedCritic((said(0.5, objections=(MAJOR,)), said(0.9))))
-    first, second = found.iterations
-    assert first.step_ms["critique"] > 0
-    assert first.step_ms["revision"] > 0
-    assert found.started_at <= found.finished_at
-    assert sum(sum(iteration.step_ms.values()) for iteration in found.iterations) > 0
-    told = of_run(found)
-    assert (told["total_iterations"], told["termination_reason"]) == (2, "no_issues")
-    assert told["final_quality_score"] == pytest.approx(0.9)
-    assert told["improvement_percentage"] == pytest.approx(80)
-    assert second.improvement_delta == pytest.approx(0.4)
-    assert found.converged is False
-    assert (found.usage.prompt_tokens, found.usage.completion_tokens) == (0, 0)
-    assert found.case_id == CASE.id
 
 
 MINOR = MAJOR._replace(rule="minor", severity="low", description="It could be shorter.")
