@@ -20,6 +20,7 @@ from masis.schema.run import Run
 from masis.schema.team import LabelTypes
 from masis.schema.wording import counted
 from masis.services import CaseView, Workbench
+from masis.services.cases import WAITING
 from masis.services.drafts import case_subject, clean
 from masis.services.records import CaseFilter, explained_errors
 from masis.services.reviews import OTHER, reasons_for
@@ -627,7 +628,7 @@ def _left(context: _PanelContext) -> str:
     where = "in this list" if any(map(address.value, address.FILTERS)) else "to review"
     if address.value("q"):
         where = "in this search"
-    if view.summary.state == "needs_review" and waiting <= 1:
+    if view.summary.state in WAITING and waiting <= 1:
         return f"This is the last one {where}"
     if view.decision is None and not waiting:
         return f"No other case {where if where != 'to review' else 'in the queue'} needs review"
