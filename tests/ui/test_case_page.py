@@ -13,8 +13,10 @@ from streamlit.testing.v1 import AppTest
 from masis.llm.recordings import RecordedReply
 from masis.schema.actor import Actor
 from masis.schema.case import Case
+from masis.schema.review import Decision
 from masis.schema.run import Run
 from masis.services import Workbench, demo_cases
+from masis.services.audits import POLICY
 from masis.settings import Settings
 from masis.ui.new_audit.form import unusable_model
 from masis.ui.review import case as case_page
@@ -24,6 +26,7 @@ from tests.reviewing import ADA
 from tests.ui.conftest import Serve, labels, open_page, press, texts
 
 CASE = "strategy-01-fabricated"
+PASSED = "policy-01-clean"
 
 
 class NothingUnderWay:
@@ -44,6 +47,9 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Path:
     case = workbench.store.cases.get(CASE)
     workbench.audits.audit(ADA, case, settings=Settings(max_iterations=1))
     workbench.audits.audit(ADA, case)
+    run = workbench.audits.audit(ADA, workbench.store.cases.get(PASSED))
+    passed = Decision(kind="policy_accept", source="CODE", reviewer=POLICY.name, case_id=PASSED, run_id=run.id)
+    workbench.store.decisions.append(passed)
     return path
 
 
@@ -130,8 +136,8 @@ def test_the_desk_without_a_case_leads_to_the_first_that_waits(workbench: Workbe
         ({}, " left to review"),
         ({"standing": "wrong"}, " in this list"),
         ({"q": "strategy"}, " left in this search"),
-        ({"q": f'"{CASE}"'}, "This is the last one in this search"),
-        ({"case": "policy-01-clean", "q": "nowhere"}, "No other case in this search needs review"),
+        ({"case": "law-01-clean", "q": "law-01-clean"}, "This is the last one in this search"),
+        ({"case": PASSED, "q": "nowhere"}, "No other case in this search needs review"),
     ],
 )
 def test_what_the_cases_left_are_counted_in_is_named(

@@ -132,7 +132,7 @@ def test_leads_and_admins_see_figures_while_blind_without_the_audits_behind_them
     role: Role, sees: bool, signed_in: Workbench
 ) -> None:
     signed_in.team.set(Actor(name="ada", roles=("admin",), authenticated=True), QueuePolicy(machine="after"))
-    page = open_page("metrics", show="hallucination")
+    page = open_page("metrics", {"metrics-filters": True}, show="hallucination")
     assert bool(page.multiselect) == sees
     assert ("You see figures over all cases as a lead" in texts(page)) == sees
     assert not [each for each in page.button_group if each.key == "metrics-list"]

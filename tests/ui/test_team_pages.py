@@ -300,13 +300,14 @@ def test_a_hidden_machine_shows_on_no_page_what_it_found(audited_workbench: Work
 
 def test_pages_over_all_cases_hide_what_audits_found_from_the_blind_and_say_why(audited_workbench: Workbench) -> None:
     accept(audited_workbench)
-    assert opened("metrics").multiselect
+    drawer = {"reviewer-name": "Ada Lind", "metrics-filters": True}
+    assert open_page("metrics", drawer).multiselect
     assert ACCEPTED in shown_rows(opened("decisions"))
     audited_workbench.team.set(BEN, QueuePolicy(machine="after"))
     queue, metrics, log, datasets = (opened(name) for name in ("queue", "metrics", "decisions", "datasets"))
     for app in (queue, metrics, log, opened("overview")):
         assert "What audits found is hidden from you" in texts(app)
-    assert not metrics.multiselect
+    assert not open_page("metrics", drawer).multiselect
     order = next(each for each in queue.selectbox if each.key == "order")
     assert (order.value, set(order.options) & {"Most serious first", "Most disagreement first"}) == (
         "random",

@@ -323,12 +323,19 @@ def _controls(workbench: Workbench) -> None:
                 **_kept("by", chosen_period(), "week"),
             )
         used = sum(bool(address.value(name)) for name in FILTERS[1:])
-        with st.popover(f"Filters ({used})" if used else "Filters", icon=":material/filter_list:"):
-            for name, title in (("since", "From"), ("until", "To")):
-                st.date_input(title, format="YYYY-MM-DD", **_kept(name, address.day(name), drawer=True))
-            st.selectbox("Role", ROLES, format_func=str.capitalize, **_kept("role", _role(), "critic", drawer=True))
-            _several("Model", "model", workbench.metrics.names(_role()))
-            _several("Data set", "dataset", workbench.metrics.names("dataset"))
+        drawer = st.popover(
+            f"Filters ({used})" if used else "Filters",
+            icon=":material/filter_list:",
+            key="metrics-filters",
+            on_change="rerun",
+        )
+        if drawer.open:  # the names of models and data sets are counted over all audits
+            with drawer:
+                for name, title in (("since", "From"), ("until", "To")):
+                    st.date_input(title, format="YYYY-MM-DD", **_kept(name, address.day(name), drawer=True))
+                st.selectbox("Role", ROLES, format_func=str.capitalize, **_kept("role", _role(), "critic", drawer=True))
+                _several("Model", "model", workbench.metrics.names(_role()))
+                _several("Data set", "dataset", workbench.metrics.names("dataset"))
         st.page_link("pages/trust.py", label="Trust: how far the audit may be relied on", icon=":material/verified:")
 
 
