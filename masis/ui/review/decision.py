@@ -630,7 +630,7 @@ def _left(context: _PanelContext) -> str:
         where = "in this search"
     if view.summary.state in WAITING and waiting <= 1:
         return f"This is the last one {where}"
-    if view.decision is None and not waiting:
+    if not waiting and (view.decision is None or view.summary.state == "accepted"):
         return f"No other case {where if where != 'to review' else 'in the queue'} needs review"
     return f"{waiting:,} left {where}"
 
