@@ -79,7 +79,7 @@ def test_ten_decisions_by_keyboard_alone_each_opens_the_next_case(base: str, fol
         expect(found.last.get_by_role("status")).to_contain_text(f"the original answer of bridge-{number:02}.")
         # the next case begins with its question, wherever the one before was left
         page.wait_for_function("document.querySelector('[data-testid=stMain]').scrollTop === 0")
-    expect(page.get_by_text("1 left to review")).to_be_visible()
+    expect(page.get_by_text("This is the last one to review")).to_be_visible()
     assert [each.verdict for each in decisions(folder)] == decided
     assert {each.reviewer for each in decisions(folder)} == {"Ada"}
     assert {each.iteration for each in decisions(folder)} == {1}
