@@ -206,25 +206,50 @@ def test_a_settled_verdict_is_shown_whole_and_changed_only_on_request_with_a_rea
     assert entry.decision.extra["seconds"] >= 0
 
 
-def test_a_text_that_was_written_comes_back_where_a_decision_was_taken_over_it(audited_workbench: Workbench) -> None:
+def test_what_the_lead_typed_is_a_version_beside_the_sides_that_no_side_and_no_reload_replaces(
+    audited_workbench: Workbench,
+) -> None:
     differing(audited_workbench, CASE)
     app = opened("team", "Cleo", case=CASE)
     press(app, "final-override")
     assert "Nothing is changed yet." in texts(app)
     app.text_area(key=f"final-reason-{CASE}").input("Mine.")
-    press(app, "Record the corrected answer as final verdict")
+    press(app, "final-submit")
     assert "changes nothing in the answer" in app.warning[0].value
-    app.text_area(key=f"final-corrected-{CASE}").input("My own words.").run()
-    assert "Changes to the answer" in texts(app)
-    assert not [each for each in app.button if each.key == "final-back"]
+    assert app.button(key="take-3").label == "Take mine"
     press(app, "take-1")
-    assert app.text_area(key=f"final-corrected-{CASE}").value == "Stump."
-    press(app, "take-2")  # nothing of hers was written meanwhile: what comes back is the same
+    press(app, "final-override")
+    assert [each.value for each in app.text_area] == ["read", "Stump.", "Ada: see chunk 2."]
+    app.text_area(key=f"final-corrected-{CASE}").input("My own words.").run()
+    mine = ["read", "My own words.", "Ada: see chunk 2."]
+    for key in ("take-2", "take-1", "take-1", "take-2"):  # nothing of hers was typed meanwhile: hers stays the same
+        press(app, key)
+        assert app.button(key="take-3").label == "Take mine"
+        assert "**Mine**: :blue[Overridden]" in texts(app)
     # both reasons read alike: it is the one of the side that was taken
     assert app.text_area(key=f"final-reason-{CASE}").label == "Reason (Ben’s: change it where yours differs)"
-    press(app, "final-back")
-    assert app.text_area(key=f"final-corrected-{CASE}").value == "My own words."
-    assert app.text_area(key=f"final-reason-{CASE}").value == "Mine."
+    press(app, "take-3")
+    assert [each.value for each in app.text_area] == mine
+    app.query_params["case"] = "docs-02-altered"
+    app.run()
+    app.query_params["case"] = CASE
+    app.run()
+    assert [each.value for each in app.text_area] == mine
+    press(app, "take-1")
+    app = opened("team", "Cleo", case=CASE)  # as after a reload
+    assert [each.value for each in app.text_area] == ["read", "Stump.", "Ada: see chunk 2."]
+    assert texts(app).count("in the form") == 1
+    press(app, "take-4")
+    assert app.text_area(key=f"final-reason-{CASE}").value == "Mine."  # what was typed before that
+    press(app, "take-4")
+    press(app, "take-3")
+    assert [each.value for each in app.text_area] == mine
+    press(app, "final-submit")
+    final = audited_workbench.cases.open(CASE).decision.decision
+    assert (final.corrected_answer, final.extra["taken_from"]) == ("My own words.", "Ada Lind")
+    assert not audited_workbench.drafts.get(Actor(name="Cleo"), f"adjudication:{CASE}").values
+    press(app, "undo-adjudication")
+    assert [each.value for each in app.text_area] == mine
     press(app, "take-2")
     press(app, "final-override")  # whose reason stands there is still said
     assert "Ada Lind’s and Ben’s" in app.text_area(key=f"final-reason-{CASE}").label
