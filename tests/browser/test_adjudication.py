@@ -50,7 +50,8 @@ def test_a_lead_adjudicates_by_keys_and_sees_what_was_recorded(open_tab: Callabl
         expected = corrected.input_value()
         assert expected
         assert not expected.endswith("Indeed.")
-        page.get_by_role("button", name="Ada's", exact=True).click()
+        page.keyboard.press("Escape")
+        page.keyboard.press("b")  # the answer is there: what comes next is Ada's
         expect(corrected).to_have_value(f"{expected} Indeed.")
         corrected.focus()
         page.keyboard.press("End")
@@ -61,7 +62,7 @@ def test_a_lead_adjudicates_by_keys_and_sees_what_was_recorded(open_tab: Callabl
         page.keyboard.press("Control+Enter")
         expect(reason).to_be_focused()  # it is what is missing
         refused = page.get_by_text("Nothing was recorded: type a reason")
-        button = page.get_by_role("button", name="Record the corrected answer as final verdict")
+        button = page.get_by_role("button", name="A reason is needed")
         tab.settle()
         top = button.evaluate("each => each.getBoundingClientRect().top")
         for part in (refused, changes.first, form.get_by_label("Note").first):  # nothing lies under the button
@@ -91,6 +92,11 @@ def test_a_lead_adjudicates_by_keys_and_sees_what_was_recorded(open_tab: Callabl
         expect(page.get_by_text("Undone: “").filter(has_text="waits for you again")).to_be_in_viewport()
         expect(reason).to_have_value("x, even so 1")
         tab.settle()  # the case that comes back has a form of its own
+        page.keyboard.press("o")
+        expect(corrected).to_be_focused()
+        tab.settle()
+        expect(corrected).to_be_focused()
+        page.keyboard.press("Escape")
         main = page.get_by_test_id("stMain")
         main.evaluate("each => each.scrollTo(0, 400)")
         page.keyboard.press("n")

@@ -110,10 +110,10 @@ def test_reviewers_who_differ_are_listed_and_their_case_decided_for_good(audited
     assert not [each for each in theirs.button if each.key == "final-reject"]
     assert f"{CASE} · the reviewers differ in the verdict" in shown.replace("\\", "").splitlines()
     press(app, "final-reject")
-    press(app, "Reject the answer as final verdict")
+    press(app, "A reason is needed")
     assert "Nothing was recorded: type a reason" in app.warning[0].value.replace("\\", "")
     app.text_area(key=f"final-reason-{CASE}").input("Ben is right.")
-    press(app, "Reject the answer as final verdict")
+    press(app, "final-submit")
     assert audited_workbench.cases.summary(CASE).state == "rejected"
     assert len(audited_workbench.reviews.individual(CASE)) == 2
     reopened = opened("team", "Cleo", case=CASE)
@@ -188,11 +188,11 @@ def test_a_settled_verdict_is_shown_whole_and_changed_only_on_request_with_a_rea
     assert not [each for each in app.button if each.key in ("final-approve", "take-1")]
     press(app, "final-change")
     press(app, "final-approve")
-    press(app, "Approve the original answer as final verdict")
+    press(app, "A reason is needed")
     assert "it replaces a verdict that stands" in app.warning[0].value
     assert audited_workbench.cases.summary(CASE).state == "overridden"
     app.text_area(key=f"final-reason-{CASE}").input("Chunk 2 has it after all.")
-    press(app, "Approve the original answer as final verdict")
+    press(app, "final-submit")
     assert audited_workbench.cases.summary(CASE).state == "approved"
     press(app, "undo-adjudication")
     assert audited_workbench.cases.summary(CASE).state == "overridden"
@@ -212,9 +212,8 @@ def test_what_the_lead_typed_is_a_version_beside_the_sides_that_no_side_and_no_r
     differing(audited_workbench, CASE)
     app = opened("team", "Cleo", case=CASE)
     press(app, "final-override")
-    assert "Nothing is changed yet." in texts(app)
-    app.text_area(key=f"final-reason-{CASE}").input("Mine.")
-    press(app, "final-submit")
+    app.text_area(key=f"final-reason-{CASE}").input("Mine.").run()
+    press(app, "Nothing is changed yet")
     assert "changes nothing in the answer" in app.warning[0].value
     assert app.button(key="take-3").label == "Take mine"
     press(app, "take-1")
@@ -259,10 +258,10 @@ def test_an_escalated_case_says_so_and_stays_listed(audited_workbench: Workbench
     differing(audited_workbench, CASE)
     app = opened("team", "Cleo", case=CASE)
     press(app, "final-escalate")
-    press(app, "Escalate the case")
+    press(app, "A reason is needed")
     assert "every verdict but an approval needs one" in app.warning[0].value
     app.text_area(key=f"final-reason-{CASE}").input("Ask the author.")
-    press(app, "Escalate the case")
+    press(app, "final-submit")
     assert "0 left for you, 1 escalated now" in texts(app)
     assert ":orange[Escalated] by Cleo: it waits for more evidence or another reviewer." in texts(app)
     team = opened("team", "Cleo")
@@ -375,7 +374,7 @@ def test_what_is_undone_is_the_verdict_shown_and_what_was_typed_is_kept(audited_
     app.run()
     press(app, "final-escalate")
     app.text_area(key=f"final-reason-{second}").input("No source is here.")
-    press(app, "Escalate the case")
+    press(app, "final-submit")
     assert app.query_params["case"] in (first, [first])
     assert f"({second})" in texts(app).replace("\\", "").partition("Escalated: “")[2]
     assert app.text_area(key=f"final-corrected-{first}").value == "Mine."
@@ -483,6 +482,13 @@ def test_cases_that_wait_for_an_adjudicator_are_numbered_and_leave_out_their_own
     second = next(case_id for case_id in AUDITED[:3] if case_id != CASE)
     app = opened("team", "Dora", case=second)
     assert "3 left for you" in texts(app)
+    first = opened("team", "Dora", case=AUDITED[0])
+    while before := [each for each in first.button if each.label == "Previous"]:
+        was = first.query_params["case"]
+        before[0].click().run()
+        if first.query_params["case"] == was:
+            break
+    assert "No case waits before this one" in texts(first)
     press(app, "final-approve")
     press(app, "Approve the original answer as final verdict")
     assert app.query_params["case"] != second

@@ -70,6 +70,7 @@ TAKE_SIDE = Key(
 )
 TYPE_REASON = Key("T", "T", "Type the reason")
 TYPE_NOTE = Key("Shift+T", "Shift T", "Type a note")
+BEGIN_AGAIN = Key("B", "B", "Begin the correction again with the answer, or another correction")
 NEXT_TO_ADJUDICATE = Key("N", "N", "Next case that waits for you")
 PREVIOUS = Key("P", "P", "Previous case that waits for you")
 CHOOSE = Key("A", "A X E", "Approve, reject, escalate: choose it, and type why")
@@ -92,6 +93,7 @@ _ADJUDICATION = (
     TYPE_NOTE,
     CHOOSE,
     OVERRIDE._replace(shown="O"),
+    BEGIN_AGAIN,
     RECORD,
     LEAVE,
     UNDO_FINAL,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import streamlit as st
 from pydantic import Field, ValidationError
@@ -22,6 +22,7 @@ from masis.ui.review.compare import CHANGES
 from masis.ui.shell import address
 from masis.ui.shell.keys import (
     APPROVE,
+    BEGIN_AGAIN,
     CHANGE,
     ESCALATE,
     NEXT_TO_ADJUDICATE,
@@ -153,6 +154,16 @@ def _bar(workbench: Workbench, case_id: str, view: CaseView | None) -> None:
         for label, key, forward in (("Previous", PREVIOUS, False), ("Next", NEXT_TO_ADJUDICATE, True)):
             if beside := _beside(workbench, case_id, forward=forward):
                 st.button(label, shortcut=key.shortcut, on_click=address.put, args=("case", beside))
+            elif view is not None and not forward:
+                st.button(
+                    label, shortcut=key.shortcut, on_click=_notice, args=(case_id, "No case waits before this one")
+                )
+
+
+def _notice(case_id: str, words: str) -> None:
+    """Say something in the line of what was done last; what can be undone there stays so."""
+    last = st.session_state.get(_NOTICE, ("", "", None))
+    st.session_state[_NOTICE] = (case_id, words, last[2] if last[0] == case_id else None)
 
 
 def _beside(workbench: Workbench, case_id: str, *, forward: bool = True) -> str | None:
@@ -518,10 +529,11 @@ def _form(workbench: Workbench, view: CaseView, decisions: Sequence[Decision]) -
     with st.container(key="final-act", gap="xsmall"):
         if refused := st.session_state.pop(_REFUSED, None):
             st.warning(escaped(refused))
+        lacks = _lacks(workbench, draft.form, about)
         st.button(
-            final_words(verdict, about) if verdict else "Choose a verdict",
+            lacks.label if lacks else final_words(verdict, about) if verdict else "Choose a verdict",
             key="final-submit",
-            type="primary",
+            type="secondary" if lacks else "primary",
             shortcut=SUBMIT.shortcut,
             width="stretch",
             on_click=_submit,
@@ -558,25 +570,51 @@ def _corrected(workbench: Workbench, about: Decision, decisions: Sequence[Decisi
     _text(case_id, "corrected", "Corrected answer", 150, None)
     with st.container(horizontal=True, gap="xsmall", vertical_alignment="center"):
         st.caption("Begin again with", width="content")
+        texts = list(begins.values())
+        following = (texts.index(corrected) + 1) % len(texts) if corrected in texts else 0
         for number, (whose, text) in enumerate(begins.items()):
             st.button(
                 escaped(whose),
                 key=f"begin-{number}",
                 type="tertiary",
+                shortcut=BEGIN_AGAIN.shortcut if number == following else None,
                 on_click=_begin,
                 args=(case_id, text),
                 disabled=text == corrected,
             )
     with st.container(key="final-changes", gap="xsmall"):
-        if corrected.split() == begins.get("the original", "").split():
-            st.caption("Nothing is changed yet.")
-        else:
+        if not _unchanged(workbench, corrected, about):
             _corrects(workbench, about, corrected, "final-changes-made", brief=True)
 
 
 def _begin(case_id: str, text: str) -> None:
     draft = _Draft.of(case_id)
     draft.put(case_id, draft.form.beginning_with(text))
+
+
+class _Lack(NamedTuple):
+    """What a final verdict lacks: as the button says it, as a refusal does, and the field that holds it."""
+
+    label: str
+    why: str
+    field: str
+
+
+def _lacks(workbench: Workbench, form: _Version, about: Decision) -> _Lack | None:
+    """Return what keeps the form from being recorded."""
+    if form.verdict == "override" and _unchanged(workbench, form.words.get("corrected", ""), about):
+        why = "the correction changes nothing in the answer. Change it, or approve the answer."
+        return _Lack("Nothing is changed yet", why, "final-corrected")
+    if not form.words.get("reason", "").strip() and (why := workbench.reviews.why_reason(about.case_id, form.verdict)):
+        return _Lack("A reason is needed", f"type a reason ({why}).", "final-reason")
+    return None
+
+
+def _unchanged(workbench: Workbench, corrected: str, about: Decision) -> bool:
+    try:
+        return corrected.split() == workbench.reviews.answer_of(about).split()
+    except Removed:
+        return False
 
 
 def _submit(workbench: Workbench, view: CaseView, about: Decision) -> None:
@@ -589,8 +627,8 @@ def _submit(workbench: Workbench, view: CaseView, about: Decision) -> None:
     side = form.side(decisions_on(workbench, case_id))
     about = side or about  # taken a moment ago, it is newer than what the button was drawn with
     texts = {name: form.words.get(name, "") for name in _FIELDS}
-    if not texts["reason"].strip() and (why := workbench.reviews.why_reason(case_id, verdict)):
-        _refuse(f"type a reason ({why}).", "final-reason")
+    if lacks := _lacks(workbench, form, about):
+        _refuse(lacks.why, lacks.field)
         return
     try:
         decision = Decision(
