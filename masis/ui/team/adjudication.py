@@ -448,7 +448,7 @@ def _final(workbench: Workbench, view: CaseView, reviewers: tuple[str, ...]) -> 
             who = "Anybody else" if workbench.access.allows(ANONYMOUS, "oversee") else "A lead who is none of them"
             st.caption(f"Decided by {escaped(' and '.join(reviewers))}. {who} may adjudicate.")
         if final is not None:
-            _stands(final, decisions)
+            _stands(final, decisions, workbench.reviews.settled_by(case_id))
         with st.container(horizontal=True, gap="xsmall"):
             if final is not None:
                 _undoable(workbench, view)
@@ -470,20 +470,19 @@ def _final(workbench: Workbench, view: CaseView, reviewers: tuple[str, ...]) -> 
     _form(workbench, view, decisions)
 
 
-def _stands(final: Decision, decisions: Sequence[Decision]) -> None:
+def _stands(final: Decision, decisions: Sequence[Decision], whose: Sequence[str]) -> None:
     """Draw the verdict that stands, with reason and note."""
     if final.verdict is None:
         return
     waits = ": it waits for more evidence or another reviewer" if final.verdict == "escalate" else ""
     agreed = final.kind != "adjudication"
-    by = " and ".join(each.reviewer for each in decisions) if agreed else final.reviewer
     took = "" if agreed else whose_decision(final, decisions)
-    st.markdown(f"{_decided(final)} by {escaped(by)}{f' ({escaped(took)})' if took else ''}{waits}.")
+    st.markdown(f"{_decided(final)} by {escaped(' and '.join(whose))}{f' ({escaped(took)})' if took else ''}{waits}.")
     said = []
     for name in ("reason", "note"):
         if text := getattr(final, name):
-            whose = _of_whom(text, name, () if agreed else decisions, final.extra.get("taken_from", ""))
-            said.append(f"{f'{whose} {name}' if whose else name.capitalize()}: {text}")
+            of = _of_whom(text, name, () if agreed else decisions, final.extra.get("taken_from", ""))
+            said.append(f"{f'{of} {name}' if of else name.capitalize()}: {text}")
     st.text("\n".join(said) or "No reason given")
 
 
