@@ -204,6 +204,7 @@ def test_a_settled_verdict_is_shown_whole_and_changed_only_on_request_with_a_rea
     assert entry is not None
     assert entry.decision is not None
     assert entry.decision.extra["seconds"] >= 0
+    assert '"median ' in shown_rows(opened("team", "Cleo")).replace("\\", "")
 
 
 def test_what_the_lead_typed_is_a_version_beside_the_sides_that_no_side_and_no_reload_replaces(
