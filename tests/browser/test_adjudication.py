@@ -58,6 +58,10 @@ def test_a_lead_adjudicates_by_keys_and_sees_what_was_recorded(open_tab: Callabl
         page.keyboard.type(" So.")
         changes = page.locator(".st-key-final-changes ins")
         expect(changes).to_contain_text("So.")  # while it is typed
+        page.add_style_tag(content=".st-key-final-changes { --text-height: 1.5rem !important; }")
+        page.keyboard.type(" It is so, as the evidence says where it is cited.")
+        expect(changes).to_contain_text("cited")
+        assert page.locator(".st-key-final-changes .text").evaluate("each => each.scrollTop") > 0
         expect(corrected).to_be_focused()
         page.keyboard.press("Control+Enter")
         expect(reason).to_be_focused()  # it is what is missing
