@@ -12,10 +12,13 @@ import sys
 import tempfile
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from masis.services import Workbench
 
 # The same examples on every run, and no verdict on how busy the machine is.
 settings.register_profile("steady", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -136,6 +139,16 @@ def _filled(path: Path) -> None:
     workbench = Workbench.open(path)
     fill_demo(workbench, Actor(name="Ada"))
     workbench.close()
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Workbench]:
+    """A workbench without a case."""
+    from masis.services import Workbench  # most tests need none
+
+    opened = Workbench.open(tmp_path / "masis.db")
+    yield opened
+    opened.close()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

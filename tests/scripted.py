@@ -48,12 +48,15 @@ class ScriptedDrafter:
 
 
 class ContentVerifier(OfflineVerifier):
-    """Finds the claims as the offline verifier does, and finds all of them borne out."""
+    """Finds the claims as the offline verifier does, and all of them borne out, unless ``judged`` says otherwise."""
 
     def verify(
         self, claims: Sequence[Claim], evidence: Sequence[Evidence], question: str = ""
     ) -> tuple[ClaimCheck, ...]:
-        return tuple(ClaimCheck(claim=claim, verdict="supported", support=1.0, confidence=1.0) for claim in claims)
+        return tuple(map(self.judged, claims))
+
+    def judged(self, claim: Claim) -> ClaimCheck:
+        return ClaimCheck(claim=claim, verdict="supported", support=1.0, confidence=1.0)
 
 
 @dataclass

@@ -66,7 +66,7 @@ def compiled(issues: Sequence[Issue], options: CritiqueOptions) -> Iterator[Crit
         contradicted = issue.rule == "contradicted_claim"
         for type_ in ("unsupported", "contradiction") if contradicted else (DRAFT_CRITIQUE_TYPE[issue.type],):
             unsupported = f"Claim not supported by sources: “{issue.quote}”"
-            if _wanted(issue, type_, options) and passes(issue.severity, options.strictness):
+            if _is_checked(issue, type_, options) and passes(issue.severity, options.strictness):
                 yield CritiqueIssue.model_validate(
                     {
                         "type": type_,
@@ -90,7 +90,7 @@ def _superseded(issue: Issue, assumed: Sequence[Issue]) -> bool:
     return any((other.start or 0) < issue.end and issue.start < (other.end or 0) for other in assumed)
 
 
-def _wanted(issue: Issue, type_: str, options: CritiqueOptions) -> bool:
+def _is_checked(issue: Issue, type_: str, options: CritiqueOptions) -> bool:
     """Return whether the check an issue comes from is on; fabrications and unsafe advice are always reported."""
     if issue.type in ("hallucination", "safety"):
         return True

@@ -30,7 +30,7 @@ from masis.settings import Settings
 HOST = JudgedBy(model="host", version="1")
 """Who wrote an answer, or gave a critique, that came from outside."""
 
-Telling = Callable[[Event], None]
+Listener = Callable[[Event], None]
 
 
 def audit_once(
@@ -40,7 +40,7 @@ def audit_once(
     before: Run | None = None,
     answer: str | None = None,
     critique: Critique | None = None,
-    on_event: Telling | None = None,
+    on_event: Listener | None = None,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> Run:
     """Audit the case's answer, or the next ``answer`` after those of the run ``before``: citations, claims, critique.
@@ -72,7 +72,7 @@ def evaluate_once(
     run: Run,
     settings: Settings,
     *,
-    on_event: Telling | None = None,
+    on_event: Listener | None = None,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> Run:
     """The run with the judge's scores for its last answer; scored again where it was. Raises as ``audit_once`` does."""
@@ -168,7 +168,7 @@ def _continued(
     settings: Settings,
     before: Run | None,
     progress: Progress,
-    on_event: Telling | None,
+    on_event: Listener | None,
     cancelled: Callable[[], bool],
 ) -> Run:
     """Go on from ``progress`` and stop after one pass; the warning of the limit appears once, not after every pass."""

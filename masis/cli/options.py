@@ -328,8 +328,8 @@ def _filter(
     }
     for name, bounds in (("quality", quality), ("confidence", confidence)):
         given[f"{name}_from"], given[f"{name}_to"] = bounds or (None, None)
-    wanted = states or default
-    return CaseFilter.model_validate({**given, "states": () if _ANY in wanted else tuple(wanted)})
+    chosen = states or default
+    return CaseFilter.model_validate({**given, "states": () if _ANY in chosen else tuple(chosen)})
 
 
 def filter_options(unless_given: str, states: Sequence[CaseState]) -> Any:

@@ -39,14 +39,14 @@ class LakeFigures(NamedTuple):
     distributions: tuple[Distribution, ...]
 
 
-def lake_figures(place: str, wanted: MeasureFilter, period: Period) -> LakeFigures:
+def lake_figures(place: str, measure_filter: MeasureFilter, period: Period) -> LakeFigures:
     """Return the figures of a lake, which is a folder or an address that fsspec reads.
 
     A row that failed has no time and no models: filters by these leave it out. Raises InputError where there is none.
     """
     outcomes, sums = Counter[str](), dict[tuple[str, str | None], Sums]()
     values: dict[Measure, list[NDArray[np.float64]]] = {measure: [] for measure in _SPREADS}
-    for rows in _batches(open_lake(place), wanted):
+    for rows in _batches(open_lake(place), measure_filter):
         outcomes.update(rows["outcome"])
         audited = _as_stored(rows[rows["run_id"].notna()])
         by_day = audited.groupby(["day", "model"], dropna=False)[list(SUMMED)]
@@ -68,7 +68,7 @@ def lake_figures(place: str, wanted: MeasureFilter, period: Period) -> LakeFigur
     )
 
 
-def _batches(lake: Any, wanted: MeasureFilter) -> Iterator[pd.DataFrame]:
+def _batches(lake: Any, measure_filter: MeasureFilter) -> Iterator[pd.DataFrame]:
     """Yield the rows of a lake that match, with the ``model`` of the role."""
     import pyarrow
     from pyarrow import dataset
@@ -76,20 +76,20 @@ def _batches(lake: Any, wanted: MeasureFilter) -> Iterator[pd.DataFrame]:
     finished, condition = dataset.field("finished_at"), dataset.scalar(True)
     since, until = (
         text and pyarrow.scalar(pd.to_datetime(text, utc=True), pyarrow.timestamp("us", tz="UTC"))
-        for text in (wanted.since, wanted.until)
+        for text in (measure_filter.since, measure_filter.until)
     )
     if since:
         condition &= finished >= since
     if until:
         condition &= finished < until
-    if wanted.datasets:
-        condition &= dataset.field("dataset").isin(list(wanted.datasets))
+    if measure_filter.datasets:
+        condition &= dataset.field("dataset").isin(list(measure_filter.datasets))
     scanner = lake.scanner(columns=list(_READ), filter=condition, batch_size=ROWS_AT_ONCE, fragment_readahead=1)
     for batch in scanner.to_batches():
         rows = batch.to_pandas()
-        known = {text: json.loads(text).get(wanted.role) for text in rows["models"].dropna().unique()}
+        known = {text: json.loads(text).get(measure_filter.role) for text in rows["models"].dropna().unique()}
         rows["model"] = rows["models"].map(known)
-        yield rows[rows["model"].isin(wanted.models)] if wanted.models else rows
+        yield rows[rows["model"].isin(measure_filter.models)] if measure_filter.models else rows
 
 
 def _as_stored(rows: pd.DataFrame) -> pd.DataFrame:

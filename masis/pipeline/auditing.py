@@ -219,10 +219,10 @@ def _for(function: Any, rules: _Rules) -> _Rules:
     """The rules with the names of the function's own parameters. Raises InputError where it has none of that name."""
     signature = inspect.signature(function)
     names = [name for name in signature.parameters if name not in ("self", "cls")]
-    for wanted in (rules.question, rules.evidence):
-        if wanted is not None and wanted not in names:
+    for name in (rules.question, rules.evidence):
+        if name is not None and name not in names:
             raise InputError(
-                f"has no parameter {wanted!r}", cure=f"It has: {', '.join(names) or 'none'}.", field=_name(function)
+                f"has no parameter {name!r}", cure=f"It has: {', '.join(names) or 'none'}.", field=_name(function)
             )
     if not names:
         raise InputError("takes no question", cure="Give it one, as its first parameter.", field=_name(function))

@@ -27,13 +27,13 @@ def documents(found: Any) -> tuple[SourceDocument, ...]:
     for place, read in enumerate(_reads(found), 1):
         if read.id is None and read.content in nameless:
             continue
-        wanted = read.id or _free(f"chunk_{place}", taken)
-        if wanted in taken and taken[wanted].content == read.content:
-            taken[wanted] = _better(taken[wanted], read.score)
+        own_name = read.id or _free(f"chunk_{place}", taken)
+        if own_name in taken and taken[own_name].content == read.content:
+            taken[own_name] = _better(taken[own_name], read.score)
             continue
         if read.id is None:
             nameless.add(read.content)
-        name = _free(wanted, taken)
+        name = _free(own_name, taken)
         taken[name] = SourceDocument(
             id=name, content=read.content, type=read.type, path=read.path, relevance_score=read.score
         )

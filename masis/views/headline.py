@@ -61,7 +61,7 @@ KINDS: dict[str, Kind] = {
     "unscored": Kind("step without a result", "steps without a result", "calm"),
     "unconfirmed": Kind("claim not confirmed", "claims not confirmed", "calm"),
     "uncertified": Kind("reason not to certify", "reasons not to certify", "calm"),
-    "redundant": Kind("redundant citation", "redundant citations", "calm"),
+    "redundant": Kind("remark: redundant citation", "remarks: redundant citations", "calm"),
     "nothing": Kind("", "", "calm"),
 }
 """Every kind of issue, the gravest first: the first that occurs makes the headline, but for a redundant citation."""

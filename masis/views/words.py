@@ -173,7 +173,7 @@ VERDICT: dict[str, Word] = {
 REFERENCE: dict[str, Word] = {
     "fabricated": Word("fabricated", "bad", "Points at evidence that does not exist"),
     "misattributed": Word("misattributed", "warn", "Another chunk of evidence supports it"),
-    "redundant": Word("redundant", "calm", "The other citations support the sentence without it"),
+    "redundant": Word("redundant", "calm", "A remark, no issue: the other citations support the sentence without it"),
     "unsupported": Word("does not support this", "bad", "The evidence it names does not support this"),
     "contradicts": Word("contradicts this", "bad", "The evidence it names contradicts this"),
     "valid": Word(

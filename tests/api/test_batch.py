@@ -166,18 +166,8 @@ def test_a_limit_needs_a_price_and_an_amount() -> None:
         masis.audit_many([case("a")], progress=False, max_cost=0)
 
 
-@pytest.fixture(scope="module")
-def runs() -> list[masis.Run]:
-    return masis.audit_many(cases(3), masis.Settings(max_iterations=2), concurrency=2, progress=False)
-
-
 def cases(count: int) -> list[masis.Case]:
     return [case(f"case-{number}") for number in range(count)]
-
-
-def test_runs_come_in_the_order_of_their_cases(runs: list[masis.Run]) -> None:
-    assert [run.case_id for run in runs] == ["case-0", "case-1", "case-2"]
-    assert all(run.iterations for run in runs)
 
 
 def test_ctrl_c_returns_what_is_finished_and_begins_no_further_audit(
@@ -199,13 +189,6 @@ def test_ctrl_c_returns_what_is_finished_and_begins_no_further_audit(
     assert [run.case_id for run in found] == ["case-0", "case-1"]
     assert begun == ["case-0", "case-1"]
     assert "Interrupted: 2 audits are finished" in capsys.readouterr().out
-
-
-def test_wrong_arguments_are_errors_of_ours() -> None:
-    with pytest.raises(InputError, match="Put it into a list"):
-        masis.audit_many(cases(1)[0])  # type: ignore[arg-type]
-    with pytest.raises(InputError, match=r"cases\[0\]: is text, not a case"):
-        masis.audit_many(["text"], progress=False)  # type: ignore[list-item]
 
 
 def test_every_wrong_case_of_a_list_is_named_before_one_is_audited_or_stored(tmp_path: Path) -> None:
@@ -259,11 +242,6 @@ def test_the_package_that_can_be_called_shows_its_signature() -> None:
     shown = re.search(r"masis\.audit\((.*)\) ->", masis.audit.__doc__ or "")
     assert shown is not None
     assert ", ".join(each.partition("=")[0] for each in shown[1].split(", ") if each != "*") == written
-
-
-def test_a_map_by_which_no_row_can_be_read_is_an_error_and_not_an_empty_table() -> None:
-    with pytest.raises(InputError, match=r"2 problems: cases\[0\]\.query: .*Not one row can be read as a case"):
-        masis.audit([{"id": "a"}, {"id": "b"}], progress=False)
 
 
 def test_cases_of_a_file_are_a_list_and_every_wrong_line_is_named(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from masis.audit.assertions import citations_by_sentence, claim_within
 from masis.audit.citations import audit_citations
 from masis.audit.context import AuditContext
 from masis.audit.critique import CritiqueJudgement
-from masis.schema.audit import CitationAudit, Claim, ClaimCheck, Critique, Issue, JudgedBy
+from masis.schema.audit import CitationAudit, Claim, ClaimCheck, Contradiction, Critique, Issue, JudgedBy
 from masis.schema.case import Case, Evidence, Severity
 from masis.schema.run import Iteration
 
@@ -81,6 +81,22 @@ def check(verdict: str = "supported", support: float | None = 0.9, **changes: An
         "confidence": 0.9,
     }
     return ClaimCheck(**(values | changes))
+
+
+def conflict(mine: str, theirs: str, **changes: Any) -> Contradiction:
+    """A contradiction between words of a claim and words of the evidence."""
+    values: dict[str, Any] = {
+        "kind": "number",
+        "claim_start": 0,
+        "claim_end": len(mine),
+        "claim_text": mine,
+        "evidence_id": "chunk_1",
+        "evidence_start": 0,
+        "evidence_end": len(theirs),
+        "evidence_text": theirs,
+        "reason": "",
+    }
+    return Contradiction(**(values | changes))
 
 
 def verdict(audit: CitationAudit | None = None, issues: tuple[Issue, ...] = (), **changes: Any) -> Critique:

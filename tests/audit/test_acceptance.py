@@ -18,13 +18,13 @@ from masis.audit.evaluation import EvaluationJudgement
 from masis.audit.output_validation import LONGEST_ANSWER, OutputValidator, PydanticValidator
 from masis.errors import CriticFailed, InvalidRevision, SettingsError, StepError
 from masis.observers.observation import run_to_completion
-from masis.schema.audit import Claim, ClaimCheck, Contradiction, Issue, Revision
+from masis.schema.audit import Claim, ClaimCheck, Issue, Revision
 from masis.schema.base import Unscored
 from masis.schema.case import Case, ClaimVerdict, Evidence
 from masis.schema.run import MUST_LOOK, CheckName, ReviewCode, Run
 from masis.settings import Settings
 from tests.audit import factories
-from tests.audit.factories import EVIDENCE, JUDGED_BY, check, citations, context, issue, iteration, verdict
+from tests.audit.factories import EVIDENCE, JUDGED_BY, check, citations, conflict, context, issue, iteration, verdict
 from tests.scripted import (
     MAJOR,
     ContentVerifier,
@@ -128,18 +128,8 @@ def test_a_threshold_that_is_reached_is_reached() -> None:
 
 
 def test_a_conflict_beside_a_supported_claim_is_never_accepted() -> None:
-    conflict = Contradiction(
-        kind="number",
-        claim_start=0,
-        claim_end=3,
-        claim_text="The",
-        evidence_id="chunk_1",
-        evidence_start=0,
-        evidence_end=3,
-        evidence_text="The",
-        reason="Granted in the claim, forbidden in the evidence",
-    )
-    assert "contradicted_claim" in codes(claims=(check("supported", 0.9, contradictions=(conflict,)),))
+    turned = conflict("The", "The", reason="Granted in the claim, forbidden in the evidence")
+    assert "contradicted_claim" in codes(claims=(check("supported", 0.9, contradictions=(turned,)),))
 
 
 def test_a_serious_issue_that_another_reason_explains_is_named_once() -> None:

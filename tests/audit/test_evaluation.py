@@ -135,7 +135,7 @@ def test_a_score_is_within_0_and_1_or_absent(number: float) -> None:
     assert value is None or 0.0 <= value <= 1.0
 
 
-@pytest.mark.spec("MASIS-CRITIC-P3", "MASIS-CRITIC-P4", "MASIS-CRITIC-P5", "MASIS-CRITIC-P6")
+@pytest.mark.spec("MASIS-CRITIC-P3", "MASIS-CRITIC-P4", "MASIS-CRITIC-P5", "MASIS-CRITIC-P6", "MASIS-CRITIC-OVERRIDE")
 @pytest.mark.parametrize(
     ("audit", "confidence", "kept", "forced"),
     [
@@ -160,11 +160,12 @@ def test_the_critics_own_alarm_stands_where_the_citations_are_clean() -> None:
     assert found.needs_retry
 
 
-@pytest.mark.spec("MASIS-CRITIC-P2")
+@pytest.mark.spec("MASIS-CRITIC-P2", "MASIS-CRITIC-LAYERS")
 def test_a_failed_critic_leaves_what_the_citations_prove_and_no_number() -> None:
     found = critique.ruled(Unscored(reason="cut off", code="CRITIC-ERR-005"), citations(invalid=1), (), JUDGED_BY)
     assert found.unscored is not None
     assert found.hallucination_detected
+    assert found.needs_retry
     assert (found.confidence, found.overall_quality_score, found.critique_confidence) == (None, None, None)
 
 

@@ -8,7 +8,7 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,10 +21,11 @@ from masis.audit import acceptance, issues
 from masis.audit.instructions import REASON, Instruction, find_instructions, shown, uncertified
 from masis.audit.language import WithinLanguages, detect_language, within_languages
 from masis.offline.roles.drafter import OfflineDrafter
-from masis.offline.roles.verifier import OfflineVerifier
 from masis.schema.audit import Claim, ClaimCheck, Quote
 from masis.schema.run import MUST_LOOK, Run
 from tests.audit.factories import check, citations
+from tests.cases import case_of
+from tests.scripted import ContentVerifier
 
 FOLDER = Path(__file__).parent / "instructions"
 ESCAPE = re.compile(r"\\U([0-9a-f]{8})|\\u([0-9a-f]{4})")
@@ -140,12 +141,7 @@ SOUND = "The bridge opened in 1932 and is 503 metres long."
 
 
 def bridge(answer: str, *texts_: str) -> Case:
-    return Case(
-        id="b",
-        query="How long is the bridge?",
-        answer=answer,
-        evidence=[Evidence(id=f"chunk_{n}", text=t) for n, t in enumerate(texts_, 1)],
-    )
+    return case_of(answer, {f"chunk_{number}": text for number, text in enumerate(texts_, 1)})
 
 
 @pytest.mark.parametrize(
@@ -333,15 +329,13 @@ def test_claims_alone_are_held_to_the_language_as_well() -> None:
     assert check.abstained == "language"
 
 
-class Polyglot(OfflineVerifier):
+class Polyglot(ContentVerifier):
     """A verifier that supports any language."""
 
     languages = None
 
-    def verify(
-        self, claims: Sequence[Claim], evidence: Sequence[Evidence], question: str = ""
-    ) -> tuple[ClaimCheck, ...]:
-        return tuple(ClaimCheck(claim=claim, verdict="unsupported", support=0.1, confidence=0.9) for claim in claims)
+    def judged(self, claim: Claim) -> ClaimCheck:
+        return ClaimCheck(claim=claim, verdict="unsupported", support=0.1, confidence=0.9)
 
 
 def test_a_verifier_without_languages_of_its_own_takes_any() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,7 @@ from masis.audit.revision import dropped
 from masis.observers.observation import run_to_completion
 from masis.schema.audit import Claim, ClaimCheck, Issue, ReferenceCheck
 from masis.schema.base import Unscored
-from masis.schema.case import Evidence, Severity
+from masis.schema.case import Severity
 from masis.schema.run import Iteration, Run
 from masis.settings import Settings
 from tests.audit import factories
@@ -274,13 +273,9 @@ BARE = f"{RIGHT} {INVENTED}."
 class Undecided(ContentVerifier):
     """Confirms what the evidence says of the bridge, and leaves the rest open."""
 
-    def verify(
-        self, claims: Sequence[Claim], evidence: Sequence[Evidence], question: str = ""
-    ) -> tuple[ClaimCheck, ...]:
-        return tuple(
-            check if "120 metres" in check.claim.text else check.model_copy(update={"verdict": "unverifiable"})
-            for check in super().verify(claims, evidence)
-        )
+    def judged(self, claim: Claim) -> ClaimCheck:
+        verdict = "supported" if "120 metres" in claim.text else "unverifiable"
+        return super().judged(claim).model_copy(update={"verdict": verdict})
 
 
 def run(answer: str, *revisions: str, critic: ScriptedCritic | None = None, confirming: bool = False) -> Run:

@@ -52,6 +52,31 @@ def test_the_overview_opens_what_waits_within_its_list(served: str, open_tab: Op
     expect(page).to_have_title(re.compile(r"^(?!MASIS).+ · MASIS Workbench$"))
 
 
+def test_a_filter_that_was_cleared_stays_cleared(served: str, open_tab: OpenTab) -> None:
+    """The browser keeps what a drawer showed when it was closed, and would post it again with the next act."""
+    tab = open_tab(served)
+    page = tab.open("/queue")
+    for clears in ("Clear all", "Issue: fabricated citation"):
+        page.get_by_role("button", name=re.compile("^.*Filters")).click(delay=40)
+        page.get_by_role("combobox", name="Issue").first.click(delay=40)
+        page.get_by_role("option", name=re.compile("Fabricated citation", re.I)).click(delay=40)
+        page.keyboard.press("Escape")
+        page.keyboard.press("Escape")
+        expect(page).to_have_url(re.compile("flag=invalid_reference"))
+        tab.settle()
+        page.get_by_role("button", name=re.compile(clears, re.I)).click(delay=40)
+        expect(page).not_to_have_url(re.compile("flag="))
+        tab.settle()
+        page.locator(".st-key-search input").fill("the")
+        page.keyboard.press("Enter")
+        expect(page).to_have_url(re.compile("q=the"))
+        tab.settle()
+        expect(page).not_to_have_url(re.compile("flag="))
+        page.get_by_role("button", name="Clear all").click(delay=40)
+        expect(page).not_to_have_url(re.compile("q="))
+        tab.settle()
+
+
 def test_rows_of_the_queue_are_walked_and_opened_by_keys_and_the_keys_of_a_page_are_shown(
     served: str, open_tab: OpenTab
 ) -> None:

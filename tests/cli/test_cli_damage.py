@@ -18,7 +18,7 @@ from masis.services import Workbench
 from masis.store import Store
 from masis.store.core import connections
 from tests.cli.running import Masis
-from tests.store.factories import a_case, a_run, an_iteration
+from tests.store.factories import a_case, a_decision, a_run, an_iteration
 
 
 @pytest.fixture
@@ -66,18 +66,9 @@ def _decided(path: Path) -> Path:
             run = a_run(case, f"run-{number}")
             store.runs.finish(run)
             words = run.iterations[0].answer[:10]
-            store.decisions.append(
-                Decision(
-                    reviewer="Ada",
-                    case_id=case.id,
-                    run_id=run.id,
-                    iteration=1,
-                    verdict="override",
-                    reason="Too short",
-                    corrected_answer="Another answer.",
-                    labels=(TargetLabel(target="claim", start=0, end=10, text=words, label="partial"),),
-                )
-            )
+            label = TargetLabel(target="claim", start=0, end=10, text=words, label="partial")
+            override = {"verdict": "override", "reason": "Too short", "corrected_answer": "Another answer."}
+            store.decisions.append(a_decision(case, run.id, iteration=1, labels=(label,), **override))
     return path
 
 

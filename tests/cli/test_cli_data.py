@@ -39,14 +39,6 @@ def test_a_dry_run_shows_the_first_rows_and_every_problem_and_stores_nothing(mas
     assert not database.exists()
 
 
-def test_a_file_of_another_tool_is_stored(masis: Masis, tmp_path: Path) -> None:
-    database = tmp_path / "new.db"
-    result = masis("import", FILES / "anthropic-message-2023-06-01.json", "--db", database)
-    assert (result.exit_code, "1 case imported." in result.stderr) == (0, True), result.stderr
-    case = next(iter(Workbench.open(database).store.cases.iterate()))
-    assert len(case.given_citations) == 2
-
-
 def test_a_map_is_proposed_saved_and_reads_the_file(masis: Masis, tmp_path: Path) -> None:
     file, own, database = tmp_path / "own.csv", tmp_path / "own.toml", tmp_path / "new.db"
     file.write_text(

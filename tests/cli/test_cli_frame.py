@@ -100,6 +100,7 @@ def test_counts_read_as_words() -> None:
     ]
 
 
+@pytest.mark.spec("CRITIC-LOOP-MODELS")
 def test_models_are_given_for_all_roles_or_for_one() -> None:
     settings = chosen_settings(["critic=a:b=c", "x:y"], ["max_iterations=2", "check_factual=false"])
     assert settings.models() == {

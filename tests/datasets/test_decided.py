@@ -18,20 +18,13 @@ from masis.schema.case import Case
 from masis.services import Workbench
 from masis.services.retention import rule_of
 from masis.store.records import DecisionFilter
+from tests.cases import case_of
 from tests.reviewing import ADA, decide, undone
-
-EVIDENCE = [{"id": "c1", "text": "The bridge is 120 metres long and was opened in 1931."}]
 
 
 def case(number: int) -> Case:
-    return Case.model_validate(
-        {
-            "id": f"case-{number}",
-            "query": "How long is the bridge?",
-            "answer": f"The bridge is {number} metres long [c1].",
-            "evidence": EVIDENCE,
-        }
-    )
+    evidence = {"c1": "The bridge is 120 metres long and was opened in 1931."}
+    return case_of(f"The bridge is {number} metres long [c1].", evidence, case_id=f"case-{number}")
 
 
 @pytest.fixture

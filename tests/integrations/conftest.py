@@ -6,13 +6,10 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from masis.llm.client import server_capabilities
-from masis.services import Workbench
 from tests.llm.asking import KEY
 
 NEEDS = {
@@ -42,11 +39,3 @@ def _a_key_and_no_habits(monkeypatch: pytest.MonkeyPatch) -> None:
     """The key of scripted models; nothing known of servers that earlier tests had at the same address."""
     monkeypatch.setenv("SCRIPTED_KEY", KEY)
     server_capabilities._known.clear()
-
-
-@pytest.fixture
-def bench(tmp_path: Path) -> Iterator[Workbench]:
-    """A workbench without a case."""
-    opened = Workbench.open(tmp_path / "masis.db")
-    yield opened
-    opened.close()

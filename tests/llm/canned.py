@@ -86,6 +86,26 @@ def listed(number: int = 1, sentence: int = 1, words: str = "", meaning: str = "
     return {"number": number, "sentence": sentence, "words": words, "meaning": meaning}
 
 
+def grade(**changes: Any) -> dict[str, Any]:
+    """A grader's reply about a trial."""
+    return {
+        "relevance_reason": "Meets drug, complaint and people.",
+        "relevance_quotes": ["412 adults with headache to aspirin"],
+        "relevance_score": 0.9,
+        "design_reason": "Allocated at random.",
+        "design_quotes": ["randomly assigned"],
+        "study_type": "human_rct_drug_intervention",
+        "design": "randomised_trial",
+        "sample_size_quote": "412 adults",
+        "sample_size_reason": "Enough for a trial.",
+        "sample_size_adequate": "yes",
+        "methodology_reason": "Randomised, with placebo; blinding is not told.",
+        "methodology_quotes": ["randomly assigned 412 adults"],
+        "methodology_score": 0.75,
+        "recommendation": "keep",
+    } | changes
+
+
 def revision(answer: str, **changes: Any) -> dict[str, Any]:
     """A reviser's reply."""
     return {"rejected": [], "changes": [], "revised_answer": answer, "updated_confidence": 0.9} | changes

@@ -24,6 +24,7 @@ from masis.views.spending import escalated
 from masis.views.story import story
 from tests.cases import case_of
 from tests.integrations.tiny_models import save_model
+from tests.scripted import ContentVerifier
 from tests.served_replies import Request
 from tests.serving_models import ModelServer
 
@@ -32,13 +33,11 @@ CASE = case_of(ANSWER, {"1": "The bridge is long."}, case_id="1", query="How is 
 BY_WORD: dict[str, ClaimVerdict] = {"long": "supported", "old": "unverifiable", "new": "partial", "lost": "unscored"}
 
 
-class Screen(OfflineVerifier):
+class Screen(ContentVerifier):
     """An offline verifier whose verdict goes by one word of the claim."""
 
-    def verify(
-        self, claims: Sequence[Claim], evidence: Sequence[Evidence], question: str = ""
-    ) -> tuple[ClaimCheck, ...]:
-        return tuple(_check(claim, next(v for word, v in BY_WORD.items() if word in claim.text)) for claim in claims)
+    def judged(self, claim: Claim) -> ClaimCheck:
+        return _check(claim, next(v for word, v in BY_WORD.items() if word in claim.text))
 
 
 def _check(claim: Claim, verdict: ClaimVerdict, judged_by: str = "offline") -> ClaimCheck:

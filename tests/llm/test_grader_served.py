@@ -10,8 +10,9 @@ import pytest
 import masis
 from masis.schema.screening import Screening
 from masis.settings import Settings
+from tests.llm import canned
 from tests.served_replies import Behaviour, Request
-from tests.serving_models import ModelServer, says, status
+from tests.serving_models import ModelServer, says
 from tests.waiting import until_async
 
 QUESTION = "Does aspirin relieve acute migraine in adults?"
@@ -26,22 +27,9 @@ ABSTRACTS = [
 
 
 def graded(**changed: Any) -> dict[str, Any]:
-    return {
-        "relevance_reason": "It is what is asked.",
-        "relevance_quotes": ["acute migraine"],
-        "relevance_score": 0.9,
-        "design_reason": "Randomised.",
-        "design_quotes": ["randomly assigned"],
-        "study_type": "human_rct_drug_intervention",
-        "design": "randomised_trial",
-        "sample_size_quote": None,
-        "sample_size_reason": "Enough.",
-        "sample_size_adequate": "yes",
-        "methodology_reason": "Blinded, with placebo.",
-        "methodology_quotes": ["blinded"],
-        "methodology_score": 0.8,
-        "recommendation": "keep",
-    } | changed
+    """A reply whose quotes stand in the abstracts."""
+    quotes = {"relevance_quotes": ["acute migraine"], "methodology_quotes": ["blinded"], "sample_size_quote": None}
+    return canned.grade(**(quotes | changed))
 
 
 def settings(server: ModelServer, graders: str = "scripted:judge", **more: Any) -> Settings:
@@ -71,23 +59,6 @@ def test_the_question_is_the_same_in_every_call_and_stands_before_the_abstract()
         screened(server)
     assert all(request.fences("QUESTION") == [QUESTION] for request in server.requests)
     assert sorted(request.fences("ABSTRACT")[0].split("\n")[0][-1] for request in server.requests) == list("012345")
-
-
-@pytest.mark.spec("AESOP-MODEL")
-@pytest.mark.parametrize(
-    "fault", [status(500), says(graded(relevance_score="very high"))], ids=["server error", "no number"]
-)
-def test_one_call_that_fails_leaves_one_abstract_unscored_and_asks_for_more(fault: Behaviour) -> None:
-    def script(request: Request) -> Behaviour:
-        return fault if request.fences("ABSTRACT")[0].startswith(ABSTRACTS[2]["title"]) else says(graded())
-
-    with ModelServer(script) as server:
-        found = screened(server)
-    unscored = [grade for grade in found.grades if grade.unscored is not None]
-    assert [grade.abstract_id for grade in unscored] == ["t2"]
-    assert unscored[0].recommendation == "needs_more"
-    assert unscored[0].relevance_score is None
-    assert (found.flow.unscored, found.flow.kept) == (1, 5)
 
 
 @pytest.mark.spec("AESOP-ENSEMBLE")

@@ -35,9 +35,9 @@ from masis.llm.registry import asker, probe, resolve
 from masis.llm.roles.critic import ModelCritic
 from masis.schema.audit import JudgedBy
 from masis.schema.calls import CallOutcome
-from masis.schema.case import Case
 from masis.schema.providers import Price, ProviderSettings
 from masis.settings import Settings, load, secret
+from tests.cases import case_of
 from tests.llm.asking import KEY, PROMPT, WIRES, Judged, model_at
 from tests.serving_models import Behaviour, ModelServer, faulty, says, status
 
@@ -367,9 +367,7 @@ def test_prices_are_dollars_for_a_million_tokens_and_ordered_as_vendors_order_th
 
 # Critics that another package brings: found by name, handed a model of ours, recorded under their own name
 
-FIVE_METRES = Case.model_validate(
-    {"id": "1", "query": "How long?", "answer": "It is 9 m [1].", "evidence": [{"id": "1", "text": "It is 5 m."}]}
-)
+FIVE_METRES = case_of("It is 9 m [1].", {"1": "It is 5 m."}, query="How long?")
 
 
 @dataclass(frozen=True)

@@ -20,10 +20,11 @@ from masis.llm.roles.replies import ListedClaim, Stance
 from masis.llm.roles.verdicts import Chunks, Judged, with_references
 from masis.llm.roles.verifier import LEAST, Extractions, ModelVerifier, located_claims, narrowed
 from masis.schema.audit import Claim, ClaimCheck, ReferenceCheck
-from masis.schema.case import Case, ClaimVerdict, Evidence
+from masis.schema.case import ClaimVerdict, Evidence
 from masis.schema.run import Run
 from masis.settings import Settings
 from tests.audit.factories import EVIDENCE
+from tests.cases import case_of
 from tests.llm.canned import listed, supporting, verdict
 from tests.llm.scripted_asker import MARK, ScriptedAsker
 from tests.serving_models import Behaviour, ModelServer, Request
@@ -616,9 +617,7 @@ def test_a_context_too_small_for_any_evidence_fails_as_before() -> None:
 
 
 def audited(server: ModelServer, evidence: str) -> Run:
-    case = Case.model_validate(
-        {"id": "b", "query": "How long?", "answer": f"{LENGTH_TEXT} [1]", "evidence": [{"id": "1", "text": evidence}]}
-    )
+    case = case_of(f"{LENGTH_TEXT} [1]", {"1": evidence}, query="How long?")
     table = {"providers": {"here": {"address": server.address}}}
     models = dict.fromkeys(("verifier", "critic", "evaluator", "reviser"), "here:m")
     return masis.run_audit(case, Settings.model_validate({**table, **models, "max_iterations": 1}))

@@ -30,10 +30,10 @@ from masis.offline.roles.verifier import OfflineVerifier
 from masis.schema.case import Case, Evidence
 from masis.schema.run import Event, Run
 from masis.services import Workbench
-from masis.settings import ROLES, Settings
+from masis.settings import Settings
 from tests.cases import case_of
 from tests.llm import canned
-from tests.llm.asking import CASE, KEY, settings_for
+from tests.llm.asking import CASE, KEY, settings_for, settings_here
 from tests.llm.scripted_asker import ScriptedAsker
 from tests.reviewing import ADA
 from tests.serving_models import Behaviour, ModelServer, Request, faulty
@@ -198,9 +198,7 @@ MARKED = case_of(
 
 def audited(tmp_path: Path, script: object, events: list[Event] | None = None) -> Run:
     with ModelServer(script, issues="always") as server:
-        table = {"kind": "openai", "address": server.address, "key_env": "SCRIPTED_KEY"}
-        given = dict.fromkeys(ROLES, "here:m") | {"providers": {"here": table}, "retry_base_s": 0.01}
-        bench = Workbench.open(tmp_path / "masis.db", Settings.model_validate(given))
+        bench = Workbench.open(tmp_path / "masis.db", settings_here(server))
         bench.cases.add(ADA, [MARKED])
         return bench.audits.audit(ADA, MARKED, on_event=events.append if events is not None else None)
 

@@ -17,9 +17,10 @@ from masis.offline.matching.evidence_index import Assessment, EvidenceIndex
 from masis.offline.roles.drafter import NOTHING_FOUND, OfflineDrafter
 from masis.offline.roles.reviser import NOTHING_SAFE, OfflineReviser
 from masis.schema.audit import Claim, ClaimCheck, Contradiction, Evaluation, Issue, ReferenceCheck, Revision
-from masis.schema.case import Case, Evidence
+from masis.schema.case import Evidence
 from masis.settings import Settings
-from tests.audit.factories import JUDGED_BY, issue, judgement
+from tests.audit.factories import JUDGED_BY, conflict, issue, judgement
+from tests.cases import case_of
 from tests.offline.bridge import EVIDENCE, QUESTION, audited
 
 
@@ -90,14 +91,7 @@ def test_an_offline_check_of_many_claims_ends_between_two_of_them(monkeypatch: p
     monkeypatch.setattr(EvidenceIndex, "assess", counted)
     monkeypatch.setattr(run_control, "LOOK_AGAIN_S", 0.0)
     told = " ".join(f"Station {n} was opened in {1800 + n} [1]." for n in range(40))
-    case = Case.model_validate(
-        {
-            "id": "c",
-            "query": "When?",
-            "answer": told,
-            "evidence": [{"id": "1", "text": "Station 7 was opened in 1807."}],
-        }
-    )
+    case = case_of(told, {"1": "Station 7 was opened in 1807."}, query="When?")
     work = loop.audit(case, build_roles(Settings()), Settings(), run_id="r1", cancelled=lambda: len(assessed) >= 5)
     run = run_to_completion(work)
     assert (run.termination_reason, run.total_iterations) == ("cancelled", 0)
@@ -262,20 +256,8 @@ def by_verdicts(answer: str, *verdicts: str, issues: tuple[Issue, ...] = (), **c
 
 def figure(answer: str, claim: str, *values: str, kind: str = "number") -> tuple[Contradiction, ...]:
     start = answer.index(claim)
-    return tuple(
-        Contradiction(
-            kind=kind,
-            claim_start=start,
-            claim_end=start + len(claim),
-            claim_text=claim,
-            evidence_id="chunk_1",
-            evidence_start=0,
-            evidence_end=1,
-            evidence_text=value,
-            reason=f"the evidence has {value}",
-        )
-        for value in values
-    )
+    place = {"claim_start": start, "claim_end": start + len(claim)}
+    return tuple(conflict(claim, value, kind=kind, reason=f"the evidence has {value}", **place) for value in values)
 
 
 @pytest.mark.spec("REQ-CRITIC-010", "REQ-CRITIC-011")

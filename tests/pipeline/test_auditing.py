@@ -81,10 +81,6 @@ def test_by_default_an_answer_is_flagged_for_what_must_be_looked_at_and_for_noth
     assert not seen[0].flagged
 
 
-def test_a_flagged_answer_is_revised_where_that_is_asked() -> None:
-    assert "120" in answering(WRONG, on_flag="revise")(QUESTION, CHUNKS)
-
-
 @pytest.mark.parametrize(
     "given",
     [

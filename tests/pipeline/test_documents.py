@@ -6,7 +6,7 @@ import asyncio
 import importlib
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,12 +15,12 @@ import pytest
 from masis import Evidence, assert_grounded, query_with_critique, query_with_critique_async
 from masis.audit.acceptance import claim_reasons
 from masis.errors import InputError, RetrievalFailed
-from masis.offline.roles.verifier import OfflineVerifier
 from masis.pipeline import Bounds, Grounding, NotGrounded, documents, grounding
-from masis.schema.audit import Claim, ClaimCheck, Contradiction
+from masis.schema.audit import Claim, ClaimCheck
 from masis.schema.case import ClaimVerdict
 from masis.schema.drafts import PipelineOptions, SourceDocument
-from tests.scripted import roles
+from tests.audit.factories import conflict
+from tests.scripted import ContentVerifier, roles
 
 ONLY_SEARCH = PipelineOptions(generate_answer=False)
 
@@ -194,17 +194,7 @@ CHUNKS = [
 ]
 RIGHT = "The bridge is 120 metres long and made of steel [1]. The bridge was opened in 1931 by the mayor [2]."
 
-CONFLICT = Contradiction(
-    kind="number",
-    claim_start=14,
-    claim_end=17,
-    claim_text="120",
-    evidence_id="2",
-    evidence_start=25,
-    evidence_end=29,
-    evidence_text="1931",
-    reason="Another number stands there",
-)
+CONFLICT = conflict("120", "1931", evidence_id="2", reason="Another number stands there")
 
 
 def failed(answer: str, **bounds: Any) -> Grounding:
@@ -243,11 +233,9 @@ def test_an_uncited_sentence_passes_unless_it_may_not() -> None:
 def test_support_from_which_a_claim_passes_can_be_set_but_a_contradiction_never_passes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    class Partly(OfflineVerifier):
-        def verify(
-            self, claims: Sequence[Claim], evidence: Sequence[Evidence], question: str = ""
-        ) -> tuple[ClaimCheck, ...]:
-            return tuple(ClaimCheck(claim=claim, verdict="partial", support=0.5, confidence=0.9) for claim in claims)
+    class Partly(ContentVerifier):
+        def judged(self, claim: Claim) -> ClaimCheck:
+            return ClaimCheck(claim=claim, verdict="partial", support=0.5, confidence=0.9)
 
     module = importlib.import_module("masis.pipeline.grounding")
     with monkeypatch.context() as patched:
@@ -283,15 +271,10 @@ def test_evidence_without_text_verifies_nothing_unless_that_is_allowed() -> None
 def test_a_claim_passes_exactly_where_acceptance_lets_it_pass(
     monkeypatch: pytest.MonkeyPatch, verdict: ClaimVerdict, contradicted: bool, what: str | None
 ) -> None:
-    class Verdict(OfflineVerifier):
-        def verify(
-            self, claims: Sequence[Claim], evidence: Sequence[Evidence], question: str = ""
-        ) -> tuple[ClaimCheck, ...]:
+    class Verdict(ContentVerifier):
+        def judged(self, claim: Claim) -> ClaimCheck:
             conflicts = (CONFLICT,) if contradicted else ()
-            return tuple(
-                ClaimCheck(claim=claim, verdict=verdict, support=0.9, confidence=0.9, contradictions=conflicts)
-                for claim in claims
-            )
+            return ClaimCheck(claim=claim, verdict=verdict, support=0.9, confidence=0.9, contradictions=conflicts)
 
     module = importlib.import_module("masis.pipeline.grounding")
     monkeypatch.setattr(module, "build_roles", lambda settings: roles(verifier=Verdict()))

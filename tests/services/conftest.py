@@ -1,4 +1,4 @@
-"""A store with a few audited cases, and an empty workbench."""
+"""A store with a few audited cases."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from masis.services import Workbench
 from masis.store import Store
 from tests.store.factories import a_case, an_audited_case
 
@@ -19,11 +18,3 @@ def store(tmp_path: Path) -> Iterator[Store]:
         for number in range(5):
             an_audited_case(opened, a_case(f"case-{number}"), f"run-{number}")
         yield opened
-
-
-@pytest.fixture
-def bench(tmp_path: Path) -> Iterator[Workbench]:
-    """An empty workbench."""
-    opened = Workbench.open(tmp_path / "bench.db")
-    yield opened
-    opened.close()

@@ -28,6 +28,7 @@ from masis.services.ingestion import audit_settings
 from masis.services.jobs import Job, Jobs, WorkerProcess, run_job
 from masis.services.records import CaseFilter
 from masis.settings import Settings
+from tests.cases import case_of
 from tests.reviewing import ADA
 from tests.serving_models import ModelServer
 from tests.store.factories import a_case, an_audited_case
@@ -330,16 +331,14 @@ def test_what_arrived_is_audited_in_its_order_once_and_what_was_typed_is_left(
 
 def long_case(chunks: int = 200, sentences: int = 80) -> Case:
     """A case whose audit takes seconds: many chunks, and an answer that names many of them."""
-    evidence = [
-        {"id": str(n), "text": f"Station {n} of the line was opened in {1800 + n % 200} and has {n} platforms."}
+    evidence = {
+        str(n): f"Station {n} of the line was opened in {1800 + n % 200} and has {n} platforms."
         for n in range(1, chunks + 1)
-    ]
+    }
     answer = " ".join(
         f"Station {n} was opened in {1801 + n % 200} and has {n + 1} platforms [{n}]." for n in range(1, sentences + 1)
     )
-    return Case.model_validate(
-        {"id": "long", "query": "When were the stations opened?", "answer": answer, "evidence": evidence}
-    )
+    return case_of(answer, evidence, case_id="long", query="When were the stations opened?")
 
 
 def begun(workbench: Workbench, run_id: str, events: int = 2) -> Callable[[], bool]:

@@ -74,18 +74,6 @@ def screened(path: Path, says: dict[str, Said] | None = None, default: Said = ST
     return desk, desk.screen(ADA, QUESTION, ["corpus:headache"])
 
 
-def test_a_screening_is_kept_with_its_rounds_grades_abstracts_and_events(tmp_path: Path) -> None:
-    desk = Desk(tmp_path)
-    seen: list[ScreeningEvent] = []
-    found = desk.screen(ADA, QUESTION, ["corpus:headache"], on_event=seen.append)
-    opened = desk.open(found.id)
-    assert opened.machine == opened.screening == found
-    assert opened.machine.retrievers == ("corpus:headache",)
-    assert set(opened.abstracts) == {grade.abstract_id for grade in found.grades}
-    assert tuple(seen) == desk.store.screenings.events(found.id)
-    assert seen[-1].kind == "screening_finished"
-
-
 def test_what_was_graded_before_costs_nothing_in_the_next_screening(tmp_path: Path) -> None:
     desk = Desk(tmp_path)
     first = desk.screen(ADA, QUESTION, ["corpus:headache"])

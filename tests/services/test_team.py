@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import io
-import json
 import random
 from collections import Counter
 from datetime import timedelta
 
 import pytest
 
-from masis.datasets.exports.export import write_export
 from masis.errors import CaseHeld, InputError, StaleVersion, StoreError, UnknownRecord
 from masis.schema.actor import Actor
 from masis.schema.base import later, utc_now
@@ -19,7 +16,7 @@ from masis.schema.review import Decision, LogEntry
 from masis.schema.team import PolicyRule, QueuePolicy, Rubric, RubricScore
 from masis.services import Workbench
 from masis.services.records import CaseFilter, DecisionFilter
-from tests.store.factories import a_case, accepted, an_audited_case
+from tests.store.factories import a_case, a_decision, accepted, an_audited_case
 
 ADA, BEN, CLEO = Actor(name="Ada"), Actor(name="Ben"), Actor(name="Cleo")
 ALL = CaseFilter(order="oldest")
@@ -378,16 +375,7 @@ def test_an_adjudication_gives_its_reason_and_a_correction_corrects(
         decide(workbench, who, verdict=side)
     answer = workbench.store.cases.get("case-1").answer or ""
     content = {name: text.format(answer=answer) for name, text in given.items()}
-    final = Decision.model_validate(
-        {
-            "reviewer": "Cleo",
-            "case_id": "case-1",
-            "run_id": "run-1",
-            "verdict": verdict,
-            "kind": "adjudication",
-            **content,
-        }
-    )
+    final = a_decision(a_case("case-1"), reviewer="Cleo", verdict=verdict, kind="adjudication", **content)
     if refused:
         with pytest.raises(InputError, match=refused):
             workbench.reviews.adjudicate(CLEO, final)
@@ -485,21 +473,6 @@ def test_a_share_of_the_cases_is_drawn_the_same_for_everybody(workbench: Workben
     fill_more = a_case("case-77")
     workbench.store.cases.add(fill_more)
     assert workbench.team.work(ADA, "case-77").wanted == (2 if policy.for_case("case-77") else 1)
-
-
-def test_the_export_of_a_shared_case_carries_every_individual_label(workbench: Workbench) -> None:
-    share(workbench)
-    decide(workbench, ADA, verdict="approve")
-    decide(workbench, BEN, verdict="reject")
-    adjudicate(workbench)
-    out = io.BytesIO()
-    assert write_export(workbench.store, out, "decided").rows == 1
-    line = json.loads(out.getvalue())
-    assert [(each["decision"]["reviewer"], each["decision"]["verdict"]) for each in line["decisions"]] == [
-        ("Ada", "approve"),
-        ("Ben", "reject"),
-    ]
-    assert line["decision"]["decision"]["kind"] == "adjudication"
 
 
 def test_an_export_shows_no_decision_on_a_shared_case_before_all_are_made(workbench: Workbench) -> None:

@@ -23,16 +23,13 @@ from masis.services.reviews import ReviewService
 from masis.settings import Settings
 from masis.store import Store
 from tests.api.test_stepwise import RIGHT, WRONG, bridge
+from tests.cases import case_of
 from tests.reviewing import ADA, decide, undone
 
-EVIDENCE = [{"id": "chunk_1", "text": "The bridge is 120 metres long. It was opened to traffic in 1931."}]
-CLEAN = Case.model_validate(
-    {
-        "id": "clean",
-        "query": "How long is the bridge?",
-        "answer": "The bridge is 120 metres long [chunk_1].",
-        "evidence": EVIDENCE,
-    }
+CLEAN = case_of(
+    "The bridge is 120 metres long [chunk_1].",
+    {"chunk_1": "The bridge is 120 metres long. It was opened to traffic in 1931."},
+    case_id="clean",
 )
 FAULTY = CLEAN.model_copy(update={"id": "faulty", "answer": "The bridge is 120 metres long [chunk_99]."})
 NO_SPOT_CHECK = Settings(spot_check_share=0)
@@ -116,14 +113,6 @@ def reviews(store: Store) -> ReviewService:
     return ReviewService(store)
 
 
-def test_the_same_token_three_times_is_one_decision(store: Store, reviews: ReviewService) -> None:
-    seen = store.cases.summary("case-1").version
-    entries = [reviews.submit(ADA, a_submitted(), seen_version=seen) for _ in range(3)]
-    assert len({entry.id for entry in entries}) == 1
-    assert store.decisions.head().length == 1
-    assert set(entries[0].decision.versions) == {"app", "rubric"}
-
-
 def test_the_draft_goes_with_the_decision_and_stays_where_it_was_refused(store: Store, reviews: ReviewService) -> None:
     store.drafts.save("Ada", case_subject("case-1"), {"note": "half"})
     with pytest.raises(StaleVersion):
@@ -134,8 +123,11 @@ def test_the_draft_goes_with_the_decision_and_stays_where_it_was_refused(store: 
     assert store.drafts.get("Ada", case_subject("case-1")).values == {}
 
 
-def test_the_log_records_the_name_of_who_acts_whatever_name_the_decision_brings(reviews: ReviewService) -> None:
-    assert reviews.submit(Actor(name="Ben"), a_submitted()).decision.reviewer == "Ben"
+def test_the_log_records_who_acts_whatever_the_decision_says_and_by_which_versions(
+    reviews: ReviewService,
+) -> None:
+    decision = reviews.submit(Actor(name="Ben"), a_submitted()).decision
+    assert (decision.reviewer, set(decision.versions)) == ("Ben", {"app", "rubric"})
 
 
 def test_nobody_decides_without_a_name(reviews: ReviewService) -> None:
@@ -193,16 +185,6 @@ def test_rows_that_are_refused_are_counted_and_named_once(bench: Workbench, tmp_
     *_, last = steps = list(bench.imports.add_file(ADA, rows(tmp_path, 700, broken=650), name="rows.jsonl"))
     assert (last.rows, last.added, last.unchanged, last.refused) == (700, 698, 1, 1)
     assert [problem.line for step in steps for problem in step.problems if isinstance(problem, InputError)] == [651]
-
-
-def test_another_case_under_the_same_id_is_a_problem_and_not_stored(bench: Workbench, tmp_path: Path) -> None:
-    file = tmp_path / "rows.jsonl"
-    for text in ("So.", "Or so."):
-        file.write_text(json.dumps({"id": "a", "query": "Why?", "evidence": [text]}) + "\n")
-        *_, last = bench.imports.add_file(ADA, file, name="rows.jsonl")
-    assert (last.added, last.refused) == (0, 1)
-    assert "'a'" in str(last.problems[0])
-    assert bench.store.cases.get("a").evidence[0].text == "So."
 
 
 # What has been decided about a case, for whoever waits for it; and which answer a decision lets stand

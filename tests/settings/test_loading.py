@@ -364,6 +364,7 @@ def test_the_database_is_the_one_named_first_by_the_flag_then_by_the_environment
     assert database_path(None, {}).name == "masis.db"
 
 
+@pytest.mark.spec("CRITIC-LOOP-INPUT")
 def test_the_defaults_are_the_constants_of_the_specs() -> None:
     found = Settings()
     assert (found.invalid_citation_penalty, found.uncited_claim_penalty) == (0.5, 0.9)

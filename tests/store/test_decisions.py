@@ -100,32 +100,6 @@ def test_only_the_entry_that_stands_can_be_undone(store: Store, case: Case) -> N
         store.decisions.append(an_undo(a_case("other"), first.id))
 
 
-def test_acceptance_by_policy_is_an_entry_that_a_person_can_undo_or_outrank(store: Store, case: Case) -> None:
-    run = a_run(case, "run-2", needs_review=False, review_reasons=())
-    store.runs.finish(run)
-    assert state(store, case) == "needs_review"
-    entry = store.decisions.append(accepted(run))
-    assert (state(store, case), store.cases.summary("case-1").reviewer) == ("accepted", None)
-    store.decisions.append(an_undo(case, entry.id))
-    assert state(store, case) == "needs_review"
-    store.decisions.append(accepted(run))
-    store.decisions.append(a_decision(case, "run-2", verdict="reject", reason="r"))
-    assert state(store, case) == "rejected"
-
-
-def test_a_newer_run_is_not_covered_by_the_acceptance_of_an_older_one_but_a_person_decides_the_case(
-    store: Store, case: Case
-) -> None:
-    run = a_run(case, "run-2")
-    store.runs.finish(run)
-    store.decisions.append(accepted(run))
-    store.runs.finish(a_run(case, "run-3"))
-    assert state(store, case) == "needs_review"
-    store.decisions.append(a_decision(case, "run-3"))
-    store.runs.finish(a_run(case, "run-4"))
-    assert state(store, case) == "approved"
-
-
 def test_a_decision_about_nothing_is_refused(store: Store, case: Case) -> None:
     store.cases.add(a_case("other"))
     with pytest.raises(UnknownRecord, match="no case"):

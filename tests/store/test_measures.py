@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from masis.audit import critique
 from masis.audit.metrics import Distribution, Measure, equal_bounds
-from masis.schema.audit import Critique
 from masis.schema.base import Unscored
 from masis.schema.calls import Usage
 from masis.schema.run import Iteration, Run
@@ -59,18 +59,8 @@ def test_a_finished_run_leaves_its_figures(store: Store) -> None:
 def a_failed(**keys: Any) -> Iteration:
     """An iteration whose critic failed and whose citations are sound: nobody knows whether it hallucinates."""
     sound = an_iteration(1, invalid=(), quality=None, confidence=None)
-    critique = Critique(
-        confidence=None,
-        hallucination_detected=False,
-        needs_retry=False,
-        overall_quality_score=None,
-        critique_confidence=None,
-        critique_reasoning="",
-        has_major_issues=False,
-        judged_by=JUDGE,
-        unscored=Unscored(reason="cut off", code="CRITIC-ERR-005"),
-    )
-    return sound.model_copy(update={"critique": critique, **keys})
+    failed = critique.ruled(Unscored(reason="cut off", code="CRITIC-ERR-005"), sound.citation_audit, (), JUDGE)
+    return sound.model_copy(update={"critique": failed, **keys})
 
 
 def test_a_rate_counts_only_what_is_known(store: Store) -> None:

@@ -32,9 +32,9 @@ from tests.waiting import until
         ),
         ({"needs_review": 3}, {"not_confirmed": 3}, "3 cases need review"),
         (
-            {"needs_review": 8, "needs_adjudication": 14},
+            {"needs_review": 8, "needs_adjudication": 14, "escalated": 1},
             {"wrong": 8},
-            "8 cases need review; 14 need an adjudication",
+            "8 cases need review; 14 need an adjudication; 1 escalated waits to be settled",
         ),
         ({"needs_adjudication": 1, "new": 2}, {}, "1 case needs an adjudication"),
         ({"new": 3, "interrupted": 1}, {}, "4 cases have not been audited"),

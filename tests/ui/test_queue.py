@@ -206,7 +206,7 @@ def test_where_nothing_was_found_the_chip_counts_lesser_issues_and_those_without
     app = open_page("queue", standing="nothing_found")
     pills = {each.key: each for each in app.button_group}
     assert f"Nothing found {passed} · 1 lesser" in pills["standing"].options
-    assert pills["lesser"].options == ["Lesser issues only 1", f"No issue at all {passed - 1}"]
+    assert pills["lesser"].options == ["Lesser issues only 1", f"Without an issue {passed - 1}"]
     pills["lesser"].set_value("none").run()
     assert f"{passed - 1} cases" in texts(app)
     next(each for each in app.button_group if each.key == "lesser").set_value(address.in_words(SEVERITY)).run()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -27,21 +28,16 @@ from masis.views.headline import headline
 from masis.views.scores import changing_rules, measured_frame, origin_frame, origins, score_cells, score_frame
 from masis.views.story import OFFLINE_SAYS, asks_for_a_person, checks_passed, ended, nothing_found, story, what_failed
 from masis.views.words import SCORE
+from tests.cases import case_of
+
+LENNE = {
+    "c1": "The Lenne bridge is 120 metres long. It carries two lanes.",
+    "c2": "The Lenne bridge was opened on 4 May 1931 by the mayor.",
+}
 
 
-def a_case(answer: str | None, **keys: object) -> Case:
-    return Case.model_validate(
-        {
-            "id": "bridge",
-            "query": "How long is the Lenne bridge, and when was it opened?",
-            "answer": answer,
-            "evidence": [
-                {"id": "c1", "text": "The Lenne bridge is 120 metres long. It carries two lanes."},
-                {"id": "c2", "text": "The Lenne bridge was opened on 4 May 1931 by the mayor."},
-            ],
-        }
-        | keys
-    )
+def a_case(answer: str | None, evidence: Mapping[str, str] = LENNE) -> Case:
+    return case_of(answer, evidence, query="How long is the Lenne bridge, and when was it opened?")
 
 
 WRONG = "The Lenne bridge is 210 metres long [c1]. It was opened in 1931 [c9]. It is painted grey and rarely used."
@@ -225,10 +221,8 @@ def test_a_case_without_an_audit_shows_answer_and_evidence_plain(case: Case) -> 
 
 
 def test_of_thousands_of_chunks_the_cited_ones_are_drawn() -> None:
-    evidence = [
-        {"id": f"chunk_{number}", "text": f"Tower {number} is {number} metres high."} for number in range(1_000)
-    ]
-    case = a_case("Tower 900 is 900 metres high [chunk_900].", evidence=evidence)
+    evidence = {f"chunk_{number}": f"Tower {number} is {number} metres high." for number in range(1_000)}
+    case = a_case("Tower 900 is 900 metres high [chunk_900].", evidence)
     shown = answer_view(case, run_audit(case), 0)
     assert len(shown["evidence"]) == EVIDENCE_SHOWN
     assert shown["evidence_total"] == 1_000
@@ -364,8 +358,7 @@ def test_of_very_many_issues_the_browser_gets_the_most_severe() -> None:
 
 
 def test_more_evidence_is_drawn_on_request() -> None:
-    evidence = [{"id": f"chunk_{number}", "text": f"Tower {number}."} for number in range(500)]
-    case = a_case("Tower 3.", evidence=evidence)
+    case = a_case("Tower 3.", {f"chunk_{number}": f"Tower {number}." for number in range(500)})
     assert len(unaudited_answer_view(case, "v", shown=400)["evidence"]) == 400
     assert unaudited_answer_view(case, "v")["version"] != unaudited_answer_view(case, "v", shown=400)["version"]
 

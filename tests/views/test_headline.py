@@ -11,6 +11,7 @@ from masis.audit.instructions import find_instructions
 from masis.schema.audit import Claim, ClaimCheck, Contradiction, Issue, QuoteCheck, ReferenceCheck
 from masis.schema.run import ReviewCode, ReviewReason, Run
 from masis.views.headline import KINDS, LONGEST_HEADLINE, headline, standing
+from tests.audit import factories
 from tests.cases import case_of
 
 CLEAN = "The bridge is 120 metres long [c1]."
@@ -36,30 +37,12 @@ def check(verdict: Any, text: str = "It grew by 14.2% [c2].", **fields: Any) -> 
 
 
 def conflict(mine: str, theirs: str, kind: str = "number") -> Contradiction:
-    return Contradiction(
-        kind=kind,
-        claim_start=0,
-        claim_end=1,
-        claim_text=mine,
-        evidence_id="c2" if theirs else "",
-        evidence_start=0,
-        evidence_end=1,
-        evidence_text=theirs,
-        reason="",
-    )
+    return factories.conflict(mine, theirs, kind=kind, evidence_id="c2" if theirs else "")
 
 
 def critic(type_: Any, severity: Any, description: str = "The dose is too high.") -> Issue:
-    return Issue(
-        id="i1",
-        key="k",
-        source="critic",
-        type=type_,
-        rule=f"critic_{type_}",
-        severity=severity,
-        description=description,
-        reason="",
-        suggestion="",
+    return factories.issue(
+        severity, type=type_, rule=f"critic_{type_}", description=description, reason="", suggestion=""
     )
 
 

@@ -10,9 +10,9 @@ import pytest
 
 import masis
 from masis.errors import InputError
-from masis.schema.audit import Issue
-from masis.schema.case import Case
 from masis.schema.run import ReviewReason
+from tests.audit.factories import issue
+from tests.cases import case_of
 from tests.store.factories import a_case, a_run, an_iteration
 
 HOSTILE = "<script>alert('x')</script><img src=x onerror=alert(1)> \"&"
@@ -20,9 +20,8 @@ HOSTILE = "<script>alert('x')</script><img src=x onerror=alert(1)> \"&"
 
 @pytest.fixture(scope="module")
 def runs() -> list[masis.Run]:
-    evidence = (masis.Evidence(id="1", text="The bridge is 120 metres long."),)
-    answer = "The bridge is 120 metres long [1]. It is red [9]."
-    cases = [Case(id=f"case-{at}", query="How long is it?", answer=answer, evidence=evidence) for at in range(2)]
+    evidence, answer = {"1": "The bridge is 120 metres long."}, "The bridge is 120 metres long [1]. It is red [9]."
+    cases = [case_of(answer, evidence, case_id=f"case-{at}") for at in range(2)]
     return [masis.run_audit(case, masis.Settings(max_iterations=2)) for case in cases]
 
 
@@ -61,15 +60,7 @@ def test_a_run_is_one_line_where_it_is_printed_and_html_in_a_notebook(runs: list
 
 def test_the_original_answer_comes_first_and_a_revision_stands_beside_it_under_its_name() -> None:
     answer = "The Lenne bridge is 210 metres long [c1]."
-    case = masis.Case.model_validate(
-        {
-            "id": "lenne",
-            "query": "How long is the bridge?",
-            "answer": answer,
-            "evidence": [{"id": "c1", "text": "The Lenne bridge is 120 metres long."}],
-        }
-    )
-    run = masis.run_audit(case)
+    run = masis.run_audit(case_of(answer, {"c1": "The Lenne bridge is 120 metres long."}))
     first, second = run.iterations
     assert run.best == 1
     assert run.final_quality_score == run.revised_quality == second.quality_score != run.quality == first.quality_score
@@ -90,18 +81,8 @@ def test_the_original_answer_comes_first_and_a_revision_stands_beside_it_under_i
 
 def test_a_view_escapes_everything_and_stays_under_its_limit() -> None:
     long = HOSTILE * 2000
-    issue = Issue(
-        id="i",
-        key="k",
-        source="critic",
-        type="factual",
-        rule="r",
-        severity="high",
-        description=long,
-        reason=long,
-        suggestion=long,
-    )
-    iteration = an_iteration(1, long).model_copy(update={"issues": (issue,) * 500})
+    found = issue(description=long, reason=long, suggestion=long)
+    iteration = an_iteration(1, long).model_copy(update={"issues": (found,) * 500})
     reasons = (ReviewReason(code="revised", message=long),) * 500
     run = a_run(a_case(HOSTILE), iterations=(iteration, iteration), review_reasons=reasons)
     view = masis.html(run)

@@ -9,7 +9,7 @@ import pytest
 
 from masis.api.audits import run_audit
 from masis.schema.audit import Issue
-from masis.schema.case import Case, ClaimVerdict
+from masis.schema.case import ClaimVerdict
 from masis.schema.review import CaseState, Decision, EntryKind, EntrySource, LogEntry, Verdict
 from masis.schema.run import Iteration, ReviewCode, ReviewTier, Run, TerminationReason
 from masis.schema.wording import shortened
@@ -34,6 +34,7 @@ from masis.views.numbers import (
     score_text,
 )
 from masis.views.report import Reported, case_report
+from tests.audit.factories import issue
 from tests.cases import case_of
 
 UNITS = {"ms": "12 ms", "USD": "$12.00", "%": "12%", "": "12"}
@@ -123,9 +124,7 @@ def test_who_judged_is_worded_once_and_says_where_no_model_was_called() -> None:
 
 
 def test_every_surface_that_says_who_judged_says_that_the_replies_were_recorded() -> None:
-    case = Case.model_validate(
-        {"id": "1", "query": "How long?", "answer": "Ten [1].", "evidence": [{"id": "1", "text": "Ten metres."}]}
-    )
+    case = case_of("Ten [1].", {"1": "Ten metres."})
     run = run_audit(case)
     run = run.model_copy(update={"models": run.models | {"critic": REPLAYED, "evaluator": REPLAYED}})
     assert f"{RECORDED} (critic, evaluator)" in story.judges(run)
@@ -228,14 +227,8 @@ def test_periods_have_a_first_day_and_a_name(period: Any, first: str, last: str,
 
 @pytest.fixture(scope="module")
 def two() -> tuple[Run, Run]:
-    case = Case.model_validate(
-        {
-            "id": "bridge",
-            "query": "How long is it?",
-            "answer": "The bridge is 120 metres long [1]. It is red [9]. It was built in 1931.",
-            "evidence": [{"id": "1", "text": "The bridge is 120 metres long. It was built in 1931."}],
-        }
-    )
+    answer = "The bridge is 120 metres long [1]. It is red [9]. It was built in 1931."
+    case = case_of(answer, {"1": "The bridge is 120 metres long. It was built in 1931."})
     other = Settings(citation_mode="literal", max_iterations=1, strictness="strict")
     return run_audit(case, Settings()), run_audit(case, other)
 
@@ -302,18 +295,8 @@ CASE = case_of(
 
 
 def an_issue(key: str, quote: str = "", rule: str = "unsupported_claim") -> Issue:
-    return Issue(
-        id=f"i-{key}",
-        key=key,
-        source="claims",
-        type="unsupported",
-        rule=rule,
-        severity="high",
-        description=f"about {key}",
-        reason="because",
-        suggestion="",
-        quote=quote or None,
-    )
+    about = {"id": f"i-{key}", "key": key, "description": f"about {key}", "rule": rule, "quote": quote or None}
+    return issue(source="claims", type="unsupported", suggestion="", **about)
 
 
 def iterations(*issues: list[Issue]) -> tuple[Run, list[Iteration]]:

@@ -20,7 +20,7 @@ COLUMNS = (
 """The columns of the log as CSV."""
 
 
-def write_log_csv(store: Store, out: BinaryIO, wanted: DecisionFilter | None = None) -> int:
+def write_log_csv(store: Store, out: BinaryIO, log_filter: DecisionFilter | None = None) -> int:
     """Write the entries of the log that match, oldest first, as CSV with a header; returns how many.
 
     A cell that a spreadsheet would take for a formula gets an apostrophe before it.
@@ -29,7 +29,9 @@ def write_log_csv(store: Store, out: BinaryIO, wanted: DecisionFilter | None = N
     written, page = 0, 1
     with store.database.reading():
         while page:
-            query = (wanted or DecisionFilter()).model_copy(update={"newest_first": False, "page": page, "size": _PAGE})
+            query = (log_filter or DecisionFilter()).model_copy(
+                update={"newest_first": False, "page": page, "size": _PAGE}
+            )
             rows = store.decisions.entries(query).rows
             for entry in rows:
                 out.write(csv_line(_cells(entry)))

@@ -73,14 +73,14 @@ def of_revision(case: Labelled, revised: str | None) -> Graded:
     shares = [len(part) / len(whole) for part, whole in ((kept, case.right), (gone, case.wrong)) if whole]
     score = len(shares) / sum(1 / share for share in shares) if shares and all(shares) else 0.0
     invented = audit_citations(revised, case.evidence).invalid_citations
-    said = [
+    lines = [
         f"Kept {len(kept)} of {len(case.right)} right statements, and {len(gone)} of {len(case.wrong)} faults went."
     ]
-    said += [f"Still there: “{text}”" for text in case.wrong if text not in gone][:5]
-    said += [f"Lost though right: “{text}”" for text in case.right if text not in kept][:5]
+    lines += [f"Still there: “{text}”" for text in case.wrong if text not in gone][:5]
+    lines += [f"Lost though right: “{text}”" for text in case.right if text not in kept][:5]
     if invented:
-        said.append(f"Cites what is not there: {', '.join(invented[:5])}")
-    return Graded(score * (0.5 if invented else 1.0), "\n".join(said))
+        lines.append(f"Cites what is not there: {', '.join(invented[:5])}")
+    return Graded(score * (0.5 if invented else 1.0), "\n".join(lines))
 
 
 def _paired(expected: Sequence[Expected], issues: Sequence[Issue]) -> list[tuple[int, int, float]]:
@@ -114,18 +114,18 @@ def _credit(expected: Expected, issue: Issue) -> float:
 
 def _in_words(case: Labelled, issues: Sequence[Issue], pairs: Sequence[tuple[int, int, float]]) -> str:
     found = {finding: (issues[issue].type, credit) for issue, finding, credit in pairs}
-    said = []
+    lines = []
     if case.clean:
-        said.append("Nothing is wrong with this answer that a critic must say.")
+        lines.append("Nothing is wrong with this answer that a critic must say.")
     for number, each in enumerate(case.expected):
         where = f"“{each.words}”" if each.words else "the answer as a whole"
         if number not in found and each.required:
-            said.append(f"Missed ({each.kind}): {where}. {each.description}")
+            lines.append(f"Missed ({each.kind}): {where}. {each.description}")
         elif number in found and found[number][1] < 1:
-            said.append(f"Found, but called {found[number][0]} rather than {each.kind}: {where}. {each.description}")
+            lines.append(f"Found, but called {found[number][0]} rather than {each.kind}: {where}. {each.description}")
     matched = {issue for issue, _, _ in pairs}
     for at, issue in enumerate(issues):
         if at not in matched:
             quoted = f"“{issue.quote}”" if issue.quote else "no words that are in the answer"
-            said.append(f"Raised without ground ({issue.type}), quoting {quoted}: {issue.description}")
-    return "\n".join(said or ["Every fault was found, and nothing else raised."])
+            lines.append(f"Raised without ground ({issue.type}), quoting {quoted}: {issue.description}")
+    return "\n".join(lines or ["Every fault was found, and nothing else raised."])

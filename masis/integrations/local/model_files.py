@@ -307,14 +307,14 @@ def download(
     def report(arrived: int) -> None:
         if cancelled():
             raise _Cancelled
-        on_step(Step(file, done + arrived, sum(wanted.values())))
+        on_step(Step(file, done + arrived, sum(files.values())))
 
     try:
         info = huggingface_hub.HfApi(endpoint=endpoint).model_info(
             name.repo, revision=name.revision, files_metadata=True
         )
-        wanted = _wanted(full, {file.rfilename: file.size or 0 for file in info.siblings or ()}, name.file)
-        for file, size in wanted.items():
+        files = _needed(full, {file.rfilename: file.size or 0 for file in info.siblings or ()}, name.file)
+        for file, size in files.items():
             report(0)
             huggingface_hub.hf_hub_download(name.repo, file, revision=name.revision, endpoint=endpoint, tqdm_class=Bar)
             done += size
@@ -330,7 +330,7 @@ _HTTP_ERROR: type[Exception] = next(base for base in errors.HfHubHTTPError.__mro
 """The error of the HTTP library that this version of the hub's client stands on (httpx or httpx2)."""
 
 
-def _wanted(full: str, sizes: dict[str, int], file: str) -> dict[str, int]:
+def _needed(full: str, sizes: dict[str, int], file: str) -> dict[str, int]:
     """Return the files to fetch, with their sizes."""
     if "config.json" not in sizes:
         raise SettingsError(f"{full}: is no model of the kind that verifies (it has no config.json).")

@@ -116,15 +116,16 @@ def choose(claim: str, evidence: Sequence[Evidence], cited: Sequence[str] = ()) 
     cited chunk gives its best one, so that a verdict on the citation rests on what it cites; then the next best.
     """
     every = [each for chunk in evidence if chunk.text.strip() for each in _windows(chunk.id, chunk.text)]
-    wanted = set(words_of(claim))
-    if not every or not wanted:
+    claim_words = set(words_of(claim))
+    if not every or not claim_words:
         return ()
-    having = Counter(word for each in every for word in each.words & wanted)
+    having = Counter(word for each in every for word in each.words & claim_words)
     weight = {
-        word: math.log(1 + len(every) / having[word]) if word in having else math.log(2 + len(every)) for word in wanted
+        word: math.log(1 + len(every) / having[word]) if word in having else math.log(2 + len(every))
+        for word in claim_words
     }
     whole = sum(weight.values())
-    scored = [each._replace(shared=sum(weight[word] for word in each.words & wanted) / whole) for each in every]
+    scored = [each._replace(shared=sum(weight[word] for word in each.words & claim_words) / whole) for each in every]
     ranked = sorted(range(len(scored)), key=lambda at: (-scored[at].shared, at))
     chosen = ranked[:1]
     best_of: dict[str, int] = {}
@@ -185,9 +186,11 @@ class LocalVerifier:
 
     def verify(self, claims: Sequence[Claim], evidence: Sequence[Evidence]) -> tuple[ClaimCheck, ...]:
         """Return one check for each claim, in order; claims that the model fails on are unscored."""
-        chosen = [choose(said(claim), evidence, claim.cited) for claim in claims]
+        chosen = [choose(statement_of(claim), evidence, claim.cited) for claim in claims]
         pairs = [
-            (window.text, said(claim)) for claim, windows in zip(claims, chosen, strict=True) for window in windows
+            (window.text, statement_of(claim))
+            for claim, windows in zip(claims, chosen, strict=True)
+            for window in windows
         ]
         try:
             scores = iter(self.scorer.score(pairs))
@@ -290,7 +293,7 @@ class LocalVerifier:
         return finding("unchecked", "The model could not decide whether it supports this.")
 
 
-def said(claim: Claim) -> str:
+def statement_of(claim: Claim) -> str:
     """Return what the claim says, without its markers: in words that stand alone, where somebody put it so."""
     return claim.statement or " ".join(unmarked(claim).split())
 

@@ -38,10 +38,11 @@ from masis.integrations.mcp.quoting import named, visible
 from masis.integrations.mcp.reports import address
 from masis.integrations.mcp.sources import Source, best_chunks, gathered, near_cases, near_runs
 from masis.integrations.mcp.spending import Spending
+from masis.pipeline.documents import documents
 from masis.schema import limits
 from masis.schema.base import Share
 from masis.schema.case import Case, Evidence, case_of
-from masis.schema.drafts import CamelRecord, CritiqueIssue, CritiqueResult, SourceDocument
+from masis.schema.drafts import CamelRecord, CritiqueIssue, CritiqueResult
 from masis.schema.explain import explain_all
 from masis.schema.review import CaseState
 from masis.schema.run import Event, ReviewTier, Run
@@ -313,9 +314,8 @@ class Tools:
         sources = gathered(self.workbench, source_ids)
         options = {"auto_revise": auto_revise, "strictness": strictness}
         chosen = {name: value for name, value in options.items() if value is not None}
-        found = draft_critique.critique_draft(
-            query, draft, map(_document, sources), chosen, self.settings, cancelled=watch.gone
-        )
+        held_against = documents(source.chunk for source in sources)
+        found = draft_critique.critique_draft(query, draft, held_against, chosen, self.settings, cancelled=watch.gone)
         return _with_given_ids(found, {source.chunk.id: source.source_id or "" for source in sources})
 
     @tool("Check the citations of an answer")
@@ -584,16 +584,6 @@ def _reporter(settings: Settings, case: Case, watch: Watch) -> Callable[[Event],
         watch.report(Progress(done, total, message))
 
     return take
-
-
-def _document(source: Source) -> SourceDocument:
-    kind = (source.chunk.model_extra or {}).get("type")
-    return SourceDocument(
-        id=source.chunk.id,
-        content=source.chunk.text,
-        type=kind if isinstance(kind, str) else "",
-        path=source.chunk.source,
-    )
 
 
 def _with_given_ids(found: CritiqueResult, given: dict[str, str]) -> CritiqueResult:

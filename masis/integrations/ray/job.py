@@ -10,10 +10,10 @@ import math
 import os
 import shutil
 import tempfile
-import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
+from datetime import timedelta
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -36,7 +36,7 @@ STORE_BYTES = 256 * 2**20
 """Ray's object store on a machine of our own: only chunks pass through it, and Ray Data lets few wait."""
 READERS = 4
 """Files that are read at once: one reader feeds many auditors."""
-LOOKED_S = 1.0
+LOOKED_EVERY = timedelta(seconds=1)
 """How often progress is asked for."""
 
 
@@ -216,29 +216,19 @@ def _ledger(ray: Any, job: RayAudit) -> Any:
     return made.remote(job.tries, job.max_cost)
 
 
-@contextmanager
-def _watched(ray: Any, ledger: Any, watch: Callable[[Totals], bool], failed: Callable[[str], object]) -> Iterator[None]:
+def _watched(ray: Any, ledger: Any, watch: Callable[[Totals], bool], failed: Callable[[str], object]) -> Any:
     """Show progress from another thread while the dataset is worked off; ask the ledger to stop when it is asked to."""
-    over = threading.Event()
+    from masis.services.background import Repeated  # here: workers import this module, and need no services
 
-    def look() -> None:
-        while not over.wait(LOOKED_S):
-            try:
-                totals, errors = ray.get([ledger.totals.remote(), ledger.errors.remote()])
-            except ray.exceptions.RayError:
-                return  # the job ends too, and says why
+    def look(over: Callable[[], bool]) -> None:
+        with suppress(ray.exceptions.RayError):  # the job ends too, and says why
+            totals, errors = ray.get([ledger.totals.remote(), ledger.errors.remote()], timeout=10)
             for error in errors:
                 failed(error)
             if watch(Totals(*totals)):
                 ledger.stop.remote()
 
-    thread = threading.Thread(target=look, name="progress", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join(10)
+    return Repeated(look, LOOKED_EVERY, "progress")
 
 
 # The workers.

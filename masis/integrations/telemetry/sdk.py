@@ -120,16 +120,16 @@ class WarnOnce(logging.Handler):
         """The first trouble as a warning of ours, the others at DEBUG."""
         level = logging.DEBUG if self.warned else logging.WARNING
         self.warned = True
-        said, given = str(record.msg), record.args if isinstance(record.args, tuple) else ()
+        words, values = str(record.msg), record.args if isinstance(record.args, tuple) else ()
         shown = tuple(
             type(each).__name__
             if isinstance(each, BaseException)
             else each
             if isinstance(each, int | float)
             else "(...)"
-            for each in given
+            for each in values
         )
         with contextlib.suppress(TypeError, ValueError):  # it doesn't fit: the words alone
-            said = said % shown if shown else said
-        short = " ".join(said.split())[:300]
+            words = words % shown if shown else words
+        short = " ".join(words.split())[:300]
         log.log(level, "telemetry is not delivered (said once; the audits go on): %s", short)

@@ -77,7 +77,8 @@ _ORDERS = {
 """The column of each order. ``masis/audit/acceptance.py`` works out what the first two say of a run when it ends."""
 
 _PRESSING = ("risk", "disagreement", "least_confident")
-"""Orders in which what one can decide now comes before what one has decided and others are still to settle."""
+"""Orders in which what one can decide now comes before what one has decided and others are still to settle; what passed
+the audit comes last in the first of them."""
 
 _PRIME = 2_147_483_647
 # Multiplying modulo a prime leaves neighbours at even steps from each other, so a small store would stay sorted in
@@ -97,7 +98,10 @@ def _order(connection: sqlite3.Connection, case_filter: CaseFilter) -> _Order:
         order, mine = _ORDERS[case_filter.order], [case_filter.viewer]
         # without any the index has the order
         if connection.execute(f"SELECT EXISTS ({_OWN_WAITING})", mine).fetchone()[0]:
-            return order._replace(key=f"({order.key} - {_BEHIND} * (seq IN ({_OWN_WAITING})))", values=tuple(mine))
+            behind = f"{order.key} - {_BEHIND} * (seq IN ({_OWN_WAITING}))"
+            if case_filter.order == "risk":  # what needs nobody comes last
+                behind += f" - {2 * _BEHIND} * (standing = 'nothing_found')"
+            return order._replace(key=f"({behind})", values=tuple(mine))
         return order
     if case_filter.order != "random":
         return _ORDERS[case_filter.order]

@@ -211,10 +211,10 @@ def show_metrics(workbench: Workbench) -> None:
     )
 
 
-def _kept(name: str, shows: object, default: object = None, *, key: str = "") -> dict[str, Any]:
+def _kept(name: str, shows: object, default: object = None, *, key: str = "", drawer: bool = False) -> dict[str, Any]:
     """What the address keeps of a filter; whichever runs were listed, they are not once it changes."""
     drops = tuple(each for each in PICKED if each != name)
-    return address.kept(name, default, shows=shows, key=key or f"metrics-{name}", drops=drops)
+    return address.kept(name, default, shows=shows, key=key or f"metrics-{name}", drops=drops, drawer=drawer)
 
 
 def metrics_filter() -> MeasureFilter:
@@ -297,8 +297,8 @@ def _controls(workbench: Workbench) -> None:
         used = sum(bool(address.value(name)) for name in FILTERS[1:])
         with st.popover(f"Filters ({used})" if used else "Filters", icon=":material/filter_list:"):
             for name, title in (("since", "From"), ("until", "To")):
-                st.date_input(title, format="YYYY-MM-DD", **_kept(name, address.day(name)))
-            st.selectbox("Role", ROLES, format_func=str.capitalize, **_kept("role", _role(), "critic"))
+                st.date_input(title, format="YYYY-MM-DD", **_kept(name, address.day(name), drawer=True))
+            st.selectbox("Role", ROLES, format_func=str.capitalize, **_kept("role", _role(), "critic", drawer=True))
             _several("Model", "model", workbench.metrics.names(_role()))
             _several("Data set", "dataset", workbench.metrics.names("dataset"))
         st.page_link("pages/trust.py", label="Trust: how far the audit may be relied on", icon=":material/verified:")
@@ -314,7 +314,7 @@ def _several(title: str, name: str, known: dict[str, int]) -> None:
         options,
         format_func=lambda each: f"{each} ({known.get(each, 0):,})",
         placeholder="Any",
-        **_kept(name, chosen, []),
+        **_kept(name, chosen, [], drawer=True),
     )
 
 

@@ -159,7 +159,7 @@ def _standings(workbench: Workbench, facets: Facets, wanted: CaseFilter) -> None
     )
     if split and lesser:
         parts = {address.in_words(SEVERITY): f"Lesser issues only {lesser:,}"}
-        parts["none"] = f"No issue at all {counts['nothing_found'] - lesser:,}"
+        parts["none"] = f"Without an issue {counts['nothing_found'] - lesser:,}"
         asked = address.value("severity")
         st.pills(
             "With and without lesser issues",
@@ -184,7 +184,7 @@ def _drawer(workbench: Workbench, facets: Facets, *, blind: bool) -> None:
             if each.kind == "range":
                 low, high = address.bounds(each.name)
                 shown = (low or 0.0, 1.0 if high is None else high)
-                keeps = address.kept(each.name, (0.0, 1.0), shows=shown)
+                keeps = address.kept(each.name, (0.0, 1.0), shows=shown, drawer=True)
                 st.slider(each.title, 0.0, 1.0, step=0.05, format="%.2f", **keeps)
                 continue
             found: dict[str, int] = counts[each.name] if each.name in counts else getattr(facets, each.field)
@@ -200,7 +200,7 @@ def _choice(filter_: address.Filter, counts: dict[str, int]) -> None:
         format_func=lambda each: f"{_worded(filter_, each)} ({counts.get(each, 0):,})",
         placeholder="Any" if options else "None yet",
         disabled=not options,
-        **address.kept(filter_.name, [], shows=chosen),
+        **address.kept(filter_.name, [], shows=chosen, drawer=True),
     )
 
 

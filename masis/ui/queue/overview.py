@@ -78,8 +78,10 @@ def headline(facets: Facets) -> str:
         wrong, passed = facets.standings.get("wrong", 0), facets.states.get("accepted", 0)
         flagged = f"; the audit accuses {wrong:,} of them" if 0 < wrong < waiting else ""
         unseen = f"; {passed:,} passed the audit without a person's decision" if passed else ""
+        waits = facets.states.get("escalated", 0)
+        settle = f"; {waits:,} escalated {'waits' if waits == 1 else 'wait'} to be settled" if waits else ""
         between = f"; {differ:,} {'needs' if differ == 1 else 'need'} an adjudication" if differ else ""
-        return f"{counted(waiting, 'case needs', 'cases need')} review{flagged}{between}{unseen}"
+        return f"{counted(waiting, 'case needs', 'cases need')} review{flagged}{between}{settle}{unseen}"
     if differ:
         return f"{counted(differ, 'case needs', 'cases need')} an adjudication"
     if unaudited := sum(facets.states.get(state, 0) for state in UNAUDITED):

@@ -123,6 +123,7 @@ def kept(
     shows: object = _AS_IT_IS,
     key: str = "",
     drops: Collection[str] = ("page",),
+    drawer: bool = False,
 ) -> dict[str, Any]:
     """Return the arguments of a widget whose value the address keeps, as in ``st.selectbox(..., **kept("order"))``.
 
@@ -132,11 +133,26 @@ def kept(
         shows: What the widget shows, as the address says it; where none is given, the caller sets it.
         key: Key of the widget; the parameter's name where none is given.
         drops: Parameters that make no sense any more once this one has changed.
+        drawer: Whether the widget stands in a drawer, which may be closed.
 
     """
+    key = key or name
+    if drawer:
+        key = _drawn(key, shows)
     if shows is not _AS_IT_IS:
-        st.session_state[key or name] = shows
-    return {"key": key or name, "on_change": _keep, "args": (key or name, name, default, tuple(drops))}
+        st.session_state[key] = shows
+    return {"key": key, "on_change": _keep, "args": (key, name, default, tuple(drops))}
+
+
+def _drawn(key: str, shows: object) -> str:
+    """Return the key of a widget in a drawer: another one once the address says what was not chosen in the widget.
+
+    A browser keeps the value of a widget whose drawer is closed, and would post it again with the next act.
+    """
+    drawn: int = st.session_state.get(f"drawn-{key}", 0)
+    drawn += st.session_state.get(f"{key}-{drawn}", shows) != shows
+    st.session_state[f"drawn-{key}"] = drawn
+    return f"{key}-{drawn}"
 
 
 def _keep(key: str, name: str, default: object, drops: tuple[str, ...]) -> None:

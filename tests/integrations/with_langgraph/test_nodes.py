@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
-from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from pydantic import BaseModel, Field
 
 from masis import Settings, run_audit
 from masis.errors import InputError, SettingsError
 from masis.integrations.langgraph import EvidenceList, Metrics, Trace, critic_node, evaluator_node, synthesizer_node
 from masis.schema.run import Run
-from tests.integrations.with_langgraph.graphs import EVIDENCE, QUESTION, RIGHT, WRONG, asked, audited, chain, thread
+from tests.integrations.with_langgraph.graphs import EVIDENCE, QUESTION, RIGHT, WRONG, asked, audited, chain
 
 NAMES = "confidence hallucination_detected unsupported_claims logical_gaps conflicting_evidence needs_retry"
 
@@ -157,20 +154,6 @@ def test_the_synthesizer_drafts_from_the_evidence_and_then_answers_the_critique(
     revised = synthesizer_node().invoke(wrong)["draft_answer"]
     assert "chunk_9" not in revised
     assert "120 metres" in revised
-
-
-@pytest.mark.spec("AESOP-ASYNC")
-def test_an_async_graph_gives_what_a_sync_one_gives(tmp_path: Path, wrong: dict[str, Any]) -> None:
-    async def asynchronously() -> dict[str, Any]:
-        async with AsyncSqliteSaver.from_conn_string(str(tmp_path / "checkpoints.db")) as checkpointer:
-            graph = audited(checkpointer=checkpointer)
-            await graph.ainvoke(asked(), thread())
-            return dict((await graph.aget_state(thread())).values)
-
-    state = asyncio.run(asynchronously())
-    assert state["critique"] == wrong["critique"]
-    assert state["metrics"]["evaluation"] == wrong["metrics"]["evaluation"]
-    assert [entry["node"] for entry in state["trace"]] == ["critic", "evaluator"]
 
 
 def test_who_streams_sees_each_node_s_update_and_each_step_inside_it() -> None:
