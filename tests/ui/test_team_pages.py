@@ -72,9 +72,10 @@ def test_the_name_is_asked_before_the_first_case_and_then_no_more(audited_workbe
 
 def test_reviewers_who_differ_are_listed_and_their_case_decided_for_good(audited_workbench: Workbench) -> None:
     audited_workbench.team.set(BEN, QueuePolicy(reviewers=2))
-    decide(audited_workbench, CASE, "approve", ADA.name)
+    decide(audited_workbench, CASE, "approve", ADA.name, extra={"seconds": 40.0})
     decide(audited_workbench, CASE, "reject", BEN.name)
     team = opened("team", "Cleo")
+    assert shown_rows(team).count("median 40") == 1
     assert "1 case has reviewers who differ. 1 differs in the verdict." in texts(team)
     assert "Ada Lind and Ben gave the same verdict in 0 of 1 case (0%)." in texts(team)
     assert "whose correction, or approved answer, stands as well." in texts(team)
@@ -204,7 +205,6 @@ def test_a_settled_verdict_is_shown_whole_and_changed_only_on_request_with_a_rea
     assert entry is not None
     assert entry.decision is not None
     assert entry.decision.extra["seconds"] >= 0
-    assert '"median ' in shown_rows(opened("team", "Cleo")).replace("\\", "")
 
 
 def test_what_the_lead_typed_is_a_version_beside_the_sides_that_no_side_and_no_reload_replaces(
