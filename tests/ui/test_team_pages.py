@@ -139,6 +139,8 @@ def test_taking_a_side_fills_the_form_and_records_what_the_adjudicator_leaves_th
     assert "1 case has reviewers who differ. 1 differs in the correction." in texts(opened("team", "Cleo"))
     app = opened("team", "Cleo", case=CASE)
     assert '{"kind": "in", "text": " Indeed."}' in shown_rows(app).replace('\\"', '"')
+    assert texts(app).count("Changes to the answer") == 2  # of each; what differs between them is folded
+    assert [each.label.replace("\\", "") for each in app.expander] == ["Changes to Ada Lind's correction"]
     assert [each.proto.shortcut for each in app.button if each.key == "take-1"] == ["1"]
     press(app, "take-1")
     assert audited_workbench.cases.summary(CASE).state == "needs_adjudication"
