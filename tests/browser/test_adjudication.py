@@ -158,9 +158,7 @@ def test_a_lead_adjudicates_by_keys_and_sees_what_was_recorded(open_tab: Callabl
         expect(recorded).to_be_in_viewport()
         tab.settle()
         page.keyboard.press("u")
-        expect(page).to_have_url(re.compile(DIFFERING[0]))
-        tab.settle()
-        page.keyboard.press("o")
+        page.keyboard.press("o")  # meant for the case that comes back: its correction has the focus then
         expect(corrected).to_be_focused()
         tab.settle()
         expect(corrected).to_be_focused()
