@@ -47,6 +47,7 @@ from masis.errors import InputError, MasisError
 from masis.llm.estimates import Estimate
 from masis.schema.calls import REPLAY
 from masis.schema.case import Case
+from masis.schema.review import Standing
 from masis.schema.run import Run
 from masis.schema.wording import counted, shortened
 from masis.services import Workbench
@@ -54,6 +55,7 @@ from masis.services.cases import shown_flags
 from masis.services.health import models_asked
 from masis.services.records import CaseSummary
 from masis.settings import UNCHECKED, Depth, Settings, database_path
+from masis.views.answer import SEVERITIES
 from masis.views.batches import BatchSummary
 from masis.views.headline import headline
 from masis.views.numbers import dollars, score_text
@@ -361,6 +363,10 @@ WORST_SHOWN = 20
 ISSUES_SHOWN = 5
 
 
+_PRESSING: tuple[Standing, ...] = ("failed", "wrong", "not_confirmed")
+"""Where the worst answers stand, the most pressing first, as in the order of the queue."""
+
+
 class WorstAnswers:
     """The answers of a file with the gravest issues, as a table that a person can read.
 
@@ -368,7 +374,7 @@ class WorstAnswers:
     """
 
     def __init__(self, emit: Emit, *, beside_data: bool = False) -> None:
-        self._worst: list[tuple[tuple[int, float, int], dict[str, Any]]] = []
+        self._worst: list[tuple[tuple[int, int, int, float, int], dict[str, Any]]] = []
         """Records by rank, the worst first."""
         self._count, self._emit, self._beside_data = 0, emit, beside_data
 
@@ -394,7 +400,9 @@ class WorstAnswers:
             self._emit(record)
             return
         where, _ = stands(summary.standing, summary.state, summary.severity)
-        rank = (place, 1.0 if quality is None else quality, self._count)
+        pressing = _PRESSING.index(summary.standing) if summary.standing in _PRESSING else len(_PRESSING)
+        grave = SEVERITIES.index(summary.severity) if summary.severity else len(SEVERITIES)
+        rank = (pressing, grave, place, 1.0 if quality is None else quality, self._count)
         self._worst = sorted([*self._worst, (rank, record | {"stands": drafted.removeprefix("answer ") + where.text})])[
             :WORST_SHOWN
         ]

@@ -153,6 +153,7 @@ def verify_log(
         say(problem)
     if wrong:
         raise JobFailed(f"The decision log is not intact: {counted(len(wrong), 'problem')}, listed above.")
+    say("The decision log is intact.")
     if note is not None:
         with whole_file(note) as stream:
             stream.write(json.dumps({"length": check.length, "head": check.head}).encode() + b"\n")

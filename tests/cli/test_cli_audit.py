@@ -11,13 +11,17 @@ import sqlite3
 import time
 from pathlib import Path
 from subprocess import Popen
+from types import SimpleNamespace
 
 import pytest
 
+from masis.cli.audit import WorstAnswers
 from masis.cli.audit_ray import repeats
 from masis.cli.output import say
 from masis.datasets.lake import Repeat, Repeats
 from masis.schema.actor import Actor
+from masis.schema.case import Case, Severity
+from masis.schema.review import Standing
 from masis.schema.run import Run
 from masis.services import Workbench
 from masis.services.audits import AuditService
@@ -26,6 +30,7 @@ from masis.views.batches import BatchSummary
 from tests.cli.running import Masis, case, lines, start
 from tests.llm.test_verifier import LONG_EVIDENCE as EVIDENCE
 from tests.llm.test_verifier import _refuse_long, audited
+from tests.reviewing import ADA
 from tests.served_replies import Request, says
 from tests.serving_models import ModelServer
 
@@ -54,6 +59,30 @@ def test_every_case_gets_a_complete_run_in_the_order_of_the_file(masis: Masis, t
     assert f"Database: {tmp_path / 'new.db'}" in result.stderr
     store = Workbench.open(tmp_path / "new.db").store
     assert [store.runs.get(run.id) for run in runs] == runs
+
+
+def test_the_worst_answers_are_in_the_order_of_the_queue(bench: Workbench) -> None:
+    given = {"passed": case("passed", answer="It opened [9]."), "wrong": case("wrong"), "worse": case("worse")}
+    stands: dict[str, tuple[Standing, Severity]] = {
+        "passed": ("nothing_found", "low"),
+        "wrong": ("wrong", "high"),
+        "worse": ("wrong", "critical"),
+    }
+    written: list[str] = []
+    worst = WorstAnswers(SimpleNamespace(as_json=False, lines=written.extend))  # type: ignore[arg-type]
+    for name, made in given.items():
+        read = Case.model_validate(made)
+        bench.cases.add(ADA, [read])
+        run = bench.audits.audit(ADA, read)
+        standing, severity = stands[name]
+        row = bench.cases.summary(name).model_copy(update={"standing": standing, "severity": severity})
+        worst.add(read, run, row)
+    worst.show()
+    assert [line.split()[0] for line in written if line.startswith(("passed", "wrong", "worse"))] == [
+        "worse",
+        "wrong",
+        "passed",
+    ]
 
 
 def test_where_stdout_takes_the_runs_the_table_goes_to_stderr(masis: Masis, three: Path, tmp_path: Path) -> None:
