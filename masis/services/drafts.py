@@ -44,6 +44,11 @@ def case_subject(case_id: str) -> str:
     return f"case:{case_id}"
 
 
+def adjudication_subject(case_id: str) -> str:
+    """Return the subject of a draft of the final verdict on a case."""
+    return f"adjudication:{case_id}"
+
+
 class DraftService(Service):
     """The use cases of drafts. A draft belongs to an actor's name and a subject: ``case:1``, ``new-audit``."""
 

@@ -28,7 +28,7 @@ from masis.services.cases import machine_hidden, versions_of
 from masis.services.drafts import case_subject
 from masis.services.records import CaseFilter, CaseRedaction, DecisionFilter
 from masis.store import Store
-from masis.store.reviews.states import WORK
+from masis.store.reviews.states import WORK, answer_decided
 
 
 class Outcome(NamedTuple):
@@ -194,6 +194,22 @@ class ReviewService(Service):
             )
         final = signed(actor, decision.model_copy(update={"kind": "adjudication"}))
         return self._store.decisions.append(self._with_label_types(final), seen_version=seen_version)
+
+    def settled_by(self, case_id: str) -> tuple[str, ...]:
+        """Return whose decision stands on a case; where agreement settled it, all who agree. Raises UnknownRecord."""
+        entry = self._store.decisions.current(case_id)
+        final = entry.decision if entry else None
+        if final is None:
+            return ()
+        if final.kind != "decision" or final.policy is None or final.policy.rule == "first":
+            return (final.reviewer,)
+        decisions = [each.decision for each in self._store.decisions.individual(case_id) if each.decision is not None]
+        return tuple(
+            each.reviewer
+            for each in decisions
+            if (each.verdict, answer_decided(each.model_dump_json()))
+            == (final.verdict, answer_decided(final.model_dump_json()))
+        )
 
     def why_reason(self, case_id: str, verdict: Verdict | None) -> str:
         """Say why a final verdict on a case has to give a reason; "" where it need not. Raises UnknownRecord.

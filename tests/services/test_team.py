@@ -13,7 +13,7 @@ from masis.errors import CaseHeld, InputError, StaleVersion, StoreError, Unknown
 from masis.schema.actor import Actor
 from masis.schema.base import later, utc_now
 from masis.schema.review import Decision, LogEntry
-from masis.schema.team import QueuePolicy, Rubric, RubricScore
+from masis.schema.team import PolicyRule, QueuePolicy, Rubric, RubricScore
 from masis.services import Workbench
 from masis.services.records import CaseFilter, DecisionFilter
 from tests.store.factories import a_case, a_decision, accepted, an_audited_case
@@ -334,6 +334,18 @@ def test_reviewers_who_differ_leave_the_case_to_an_adjudication_that_keeps_both(
     assert state(workbench) == "needs_adjudication"
     assert workbench.store.check().ok
     assert workbench.store.decisions.verify().intact
+
+
+@pytest.mark.parametrize(("rule", "whose"), [("agree", ("Ada", "Cleo")), ("first", ("Ada",))])
+def test_a_case_is_settled_by_all_whose_agreement_settled_it(
+    workbench: Workbench, rule: PolicyRule, whose: tuple[str, ...]
+) -> None:
+    workbench.team.set(CLEO, QueuePolicy(reviewers=3, rule=rule, agree=2))
+    decide(workbench, ADA, verdict="approve")
+    decide(workbench, BEN, verdict="reject")
+    assert workbench.reviews.settled_by("case-1") == ()
+    decide(workbench, CLEO, verdict="approve")
+    assert workbench.reviews.settled_by("case-1") == whose
 
 
 def adjudicate(workbench: Workbench, verdict: str = "reject") -> LogEntry:

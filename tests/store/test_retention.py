@@ -392,7 +392,8 @@ def with_secret(store: Store) -> Store:
     first = store.decisions.append(a_decision(case, "run-1", note=f"I know {PATIENT}"))
     store.decisions.append(an_undo(case, first.id, note=f"not {PATIENT}"))
     store.decisions.append(a_decision(case, "run-2", verdict="override", reason="r", corrected_answer=f"{PATIENT}?"))
-    store.drafts.save("Grace", "case:case-1", {"note": f"typed about {PATIENT}"})
+    for what in ("case", "evidence", "adjudication", "comment"):
+        store.drafts.save("Grace", f"{what}:case-1", {"note": f"typed about {PATIENT}"})
     store.drafts.save("Grace", "case:other", {"note": "typed about another"})
     return store
 
@@ -405,7 +406,7 @@ def test_no_text_of_a_redacted_case_is_left_in_the_store_or_its_files(with_secre
     with_secret.settle()
     assert PATIENT.encode() in files(path)
     done = with_secret.redactions.redact_case("case-1", by="Data protection", reason="request 17")
-    assert (done.entries, done.runs, done.drafts) == (3, 2, 1)
+    assert (done.entries, done.runs, done.drafts) == (3, 2, 4)
     case = with_secret.cases.get("case-1")
     assert (case.query, case.answer, case.labels) == (REDACTED, None, None)
     assert case.metadata == {"field": "Medicine", "dataset": "ward", "redacted": True}

@@ -72,9 +72,10 @@ def test_the_name_is_asked_before_the_first_case_and_then_no_more(audited_workbe
 
 def test_reviewers_who_differ_are_listed_and_their_case_decided_for_good(audited_workbench: Workbench) -> None:
     audited_workbench.team.set(BEN, QueuePolicy(reviewers=2))
-    decide(audited_workbench, CASE, "approve", ADA.name)
+    decide(audited_workbench, CASE, "approve", ADA.name, extra={"seconds": 40.0})
     decide(audited_workbench, CASE, "reject", BEN.name)
     team = opened("team", "Cleo")
+    assert shown_rows(team).count("median 40") == 1
     assert "1 case has reviewers who differ. 1 differs in the verdict." in texts(team)
     assert "Ada Lind and Ben gave the same verdict in 0 of 1 case (0%)." in texts(team)
     assert "whose correction, or approved answer, stands as well." in texts(team)
@@ -110,10 +111,10 @@ def test_reviewers_who_differ_are_listed_and_their_case_decided_for_good(audited
     assert not [each for each in theirs.button if each.key == "final-reject"]
     assert f"{CASE} · the reviewers differ in the verdict" in shown.replace("\\", "").splitlines()
     press(app, "final-reject")
-    press(app, "Reject the answer as final verdict")
+    press(app, "A reason is needed")
     assert "Nothing was recorded: type a reason" in app.warning[0].value.replace("\\", "")
     app.text_area(key=f"final-reason-{CASE}").input("Ben is right.")
-    press(app, "Reject the answer as final verdict")
+    press(app, "final-submit")
     assert audited_workbench.cases.summary(CASE).state == "rejected"
     assert len(audited_workbench.reviews.individual(CASE)) == 2
     reopened = opened("team", "Cleo", case=CASE)
@@ -138,6 +139,8 @@ def test_taking_a_side_fills_the_form_and_records_what_the_adjudicator_leaves_th
     assert "1 case has reviewers who differ. 1 differs in the correction." in texts(opened("team", "Cleo"))
     app = opened("team", "Cleo", case=CASE)
     assert '{"kind": "in", "text": " Indeed."}' in shown_rows(app).replace('\\"', '"')
+    assert texts(app).count("Changes to the answer") == 2  # of each; what differs between them is folded
+    assert [each.label.replace("\\", "") for each in app.expander] == ["Changes to Ada Lind's correction"]
     assert [each.proto.shortcut for each in app.button if each.key == "take-1"] == ["1"]
     press(app, "take-1")
     assert audited_workbench.cases.summary(CASE).state == "needs_adjudication"
@@ -188,11 +191,11 @@ def test_a_settled_verdict_is_shown_whole_and_changed_only_on_request_with_a_rea
     assert not [each for each in app.button if each.key in ("final-approve", "take-1")]
     press(app, "final-change")
     press(app, "final-approve")
-    press(app, "Approve the original answer as final verdict")
+    press(app, "A reason is needed")
     assert "it replaces a verdict that stands" in app.warning[0].value
     assert audited_workbench.cases.summary(CASE).state == "overridden"
     app.text_area(key=f"final-reason-{CASE}").input("Chunk 2 has it after all.")
-    press(app, "Approve the original answer as final verdict")
+    press(app, "final-submit")
     assert audited_workbench.cases.summary(CASE).state == "approved"
     press(app, "undo-adjudication")
     assert audited_workbench.cases.summary(CASE).state == "overridden"
@@ -206,25 +209,49 @@ def test_a_settled_verdict_is_shown_whole_and_changed_only_on_request_with_a_rea
     assert entry.decision.extra["seconds"] >= 0
 
 
-def test_a_text_that_was_written_comes_back_where_a_decision_was_taken_over_it(audited_workbench: Workbench) -> None:
+def test_what_the_lead_typed_is_a_version_beside_the_sides_that_no_side_and_no_reload_replaces(
+    audited_workbench: Workbench,
+) -> None:
     differing(audited_workbench, CASE)
     app = opened("team", "Cleo", case=CASE)
     press(app, "final-override")
-    assert "Nothing is changed yet." in texts(app)
-    app.text_area(key=f"final-reason-{CASE}").input("Mine.")
-    press(app, "Record the corrected answer as final verdict")
+    app.text_area(key=f"final-reason-{CASE}").input("Mine.").run()
+    press(app, "Nothing is changed yet")
     assert "changes nothing in the answer" in app.warning[0].value
-    app.text_area(key=f"final-corrected-{CASE}").input("My own words.").run()
-    assert "Changes to the answer" in texts(app)
-    assert not [each for each in app.button if each.key == "final-back"]
+    assert app.button(key="take-3").label == "Take mine"
     press(app, "take-1")
-    assert app.text_area(key=f"final-corrected-{CASE}").value == "Stump."
-    press(app, "take-2")  # nothing of hers was written meanwhile: what comes back is the same
+    press(app, "final-override")
+    assert [each.value for each in app.text_area] == ["read", "Stump.", "Ada: see chunk 2."]
+    app.text_area(key=f"final-corrected-{CASE}").input("My own words.").run()
+    mine = ["read", "My own words.", "Ada: see chunk 2."]
+    for key in ("take-2", "take-1", "take-1", "take-2"):  # nothing of hers was typed meanwhile: hers stays the same
+        press(app, key)
+        assert app.button(key="take-3").label == "Take mine"
+        assert "**Mine**: :blue[Overridden]" in texts(app)
     # both reasons read alike: it is the one of the side that was taken
     assert app.text_area(key=f"final-reason-{CASE}").label == "Reason (Ben’s: change it where yours differs)"
-    press(app, "final-back")
-    assert app.text_area(key=f"final-corrected-{CASE}").value == "My own words."
-    assert app.text_area(key=f"final-reason-{CASE}").value == "Mine."
+    press(app, "take-3")
+    assert [each.value for each in app.text_area] == mine
+    app.query_params["case"] = "docs-02-altered"
+    app.run()
+    app.query_params["case"] = CASE
+    app.run()
+    assert [each.value for each in app.text_area] == mine
+    press(app, "take-1")
+    app = opened("team", "Cleo", case=CASE)  # as after a reload
+    assert [each.value for each in app.text_area] == ["read", "Stump.", "Ada: see chunk 2."]
+    assert texts(app).count("in the form") == 1
+    press(app, "take-4")
+    assert app.text_area(key=f"final-reason-{CASE}").value == "Mine."  # what was typed before that
+    press(app, "take-4")
+    press(app, "take-3")
+    assert [each.value for each in app.text_area] == mine
+    press(app, "final-submit")
+    final = audited_workbench.cases.open(CASE).decision.decision
+    assert (final.corrected_answer, final.extra["taken_from"]) == ("My own words.", "Ada Lind")
+    assert not audited_workbench.drafts.get(Actor(name="Cleo"), f"adjudication:{CASE}").values
+    press(app, "undo-adjudication")
+    assert [each.value for each in app.text_area] == mine
     press(app, "take-2")
     press(app, "final-override")  # whose reason stands there is still said
     assert "Ada Lind’s and Ben’s" in app.text_area(key=f"final-reason-{CASE}").label
@@ -234,10 +261,10 @@ def test_an_escalated_case_says_so_and_stays_listed(audited_workbench: Workbench
     differing(audited_workbench, CASE)
     app = opened("team", "Cleo", case=CASE)
     press(app, "final-escalate")
-    press(app, "Escalate the case")
+    press(app, "A reason is needed")
     assert "every verdict but an approval needs one" in app.warning[0].value
     app.text_area(key=f"final-reason-{CASE}").input("Ask the author.")
-    press(app, "Escalate the case")
+    press(app, "final-submit")
     assert "0 left for you, 1 escalated now" in texts(app)
     assert ":orange[Escalated] by Cleo: it waits for more evidence or another reviewer." in texts(app)
     team = opened("team", "Cleo")
@@ -358,7 +385,7 @@ def test_what_is_undone_is_the_verdict_shown_and_what_was_typed_is_kept(audited_
     app.run()
     press(app, "final-escalate")
     app.text_area(key=f"final-reason-{second}").input("No source is here.")
-    press(app, "Escalate the case")
+    press(app, "final-submit")
     assert app.query_params["case"] in (first, [first])
     assert f"({second})" in texts(app).replace("\\", "").partition("Escalated: “")[2]
     assert app.text_area(key=f"final-corrected-{first}").value == "Mine."
@@ -466,6 +493,13 @@ def test_cases_that_wait_for_an_adjudicator_are_numbered_and_leave_out_their_own
     second = next(case_id for case_id in AUDITED[:3] if case_id != CASE)
     app = opened("team", "Dora", case=second)
     assert "3 left for you" in texts(app)
+    first = opened("team", "Dora", case=AUDITED[0])
+    while before := [each for each in first.button if each.label == "Previous"]:
+        was = first.query_params["case"]
+        before[0].click().run()
+        if first.query_params["case"] == was:
+            break
+    assert "No case waits before this one" in texts(first)
     press(app, "final-approve")
     press(app, "Approve the original answer as final verdict")
     assert app.query_params["case"] != second

@@ -66,8 +66,8 @@ class Redactions(Part):
                 purge = begin_purge(connection, rule, by, "redaction", at)
                 empty_runs(connection, purge, runs)
             remove_replies(connection, row["seq"])  # also those of runs that retention had removed before
-            subjects = [f"case:{case_id}", f"evidence:{case_id}"]
-            drafts = connection.execute("DELETE FROM drafts WHERE subject IN (?, ?)", subjects).rowcount
+            subjects = [f"{what}:{case_id}" for what in ("case", "evidence", "adjudication", "comment")]
+            drafts = connection.execute("DELETE FROM drafts WHERE subject IN (?, ?, ?, ?)", subjects).rowcount
             entry = LOG.append(
                 connection,
                 Decision(

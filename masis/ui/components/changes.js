@@ -3,6 +3,8 @@ export default function ({ data, parentElement }) {
   const root = parentElement.querySelector(".root")
   const version = JSON.stringify(data)
   if (!root || root.dataset.version === version) return
+  const before = new Set([...root.querySelectorAll("ins, del")].map(each => each.textContent))
+  const drawn = root.dataset.version
   root.dataset.version = version
   root.replaceChildren()
   if (data.key) {
@@ -17,4 +19,8 @@ export default function ({ data, parentElement }) {
   text.setAttribute("aria-label", data.description)
   for (const piece of data.pieces) text.append(make({ out: "del", in: "ins" }[piece.kind] ?? "span", "", piece.text))
   root.append(text)
+  if (!drawn) return
+  // drawn anew while somebody types: the end of the newest change is in view
+  const newest = [...text.querySelectorAll("ins, del")].find(each => !before.has(each.textContent))
+  if (newest) text.scrollTop = newest.offsetTop + newest.offsetHeight + 8 - text.offsetTop - text.clientHeight
 }

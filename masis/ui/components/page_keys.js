@@ -62,7 +62,8 @@ class PageKeys {
   }
 
   // One case of an adjudication gives way to another: until the page is drawn, a key would be meant for the one before,
-  // and does nothing. A verdict is recorded once the choice before it has arrived, also where both keys came at once.
+  // and does nothing, but for one that leads into a field of the case that an undo brings back. A verdict is recorded once
+  // the choice before it has arrived, also where both keys came at once.
   goes(event) {
     if (!this.root.isConnected || !document.querySelector(".st-key-adjudication")) return
     const records = event.key === "Enter" && (event.ctrlKey || event.metaKey)
@@ -71,20 +72,22 @@ class PageKeys {
     if (this.leaving || (records && this.chosen)) {
       event.preventDefault()
       event.stopImmediatePropagation()
-      this.records ||= records && !this.leaving
-    } else if (records || "unp".includes(event.key.toLowerCase())) {
-      this.leaving = true
-      whenDrawn(() => { this.leaving = false })
-    } else if (pressedKey(event) in this.data.fields && !this.chosen) {
-      this.chosen = true
-      whenDrawn(() => {
-        this.chosen = false
-        if (!this.records) return
-        this.records = false
-        const enter = { key: "Enter", code: "Enter", keyCode: 13, ctrlKey: true, bubbles: true, composed: true, cancelable: true }
-        document.activeElement.dispatchEvent(new KeyboardEvent("keydown", enter))
-      })
-    }
+      if (!this.leaving || (this.leaving === "u" && this.data.fields[pressedKey(event)])) this.held = event
+    } else if (records || "unp".includes(event.key.toLowerCase())) this.until("leaving", event.key.toLowerCase())
+    else if (pressedKey(event) in this.data.fields && !this.chosen) this.until("chosen", true)
+  }
+
+  // Remembers something until the page is drawn; a key that was held meanwhile does then what it does.
+  until(name, value) {
+    this[name] = value
+    whenDrawn(() => {
+      this[name] = ""
+      if (this.leaving || this.chosen || !this.held) return
+      const { key, code, keyCode, shiftKey, ctrlKey, metaKey } = this.held
+      this.held = null
+      const again = { key, code, keyCode, shiftKey, ctrlKey: ctrlKey || metaKey, bubbles: true, composed: true, cancelable: true }
+      for (const type of ["keydown", "keyup"]) document.activeElement.dispatchEvent(new KeyboardEvent(type, again))
+    })
   }
 
   key(event) {

@@ -481,7 +481,7 @@ def state_cell(workbench: Workbench, summary: CaseSummary, *, adjudicate: bool =
     if adjudicate:
         return {"pills": [label(FOR_YOU)], "below": who_decided(workbench, summary.id)}
     word, more = stands(summary.standing, summary.state, summary.severity)
-    who = f"by {summary.reviewer}" if summary.reviewer else ""
+    who = f"by {' and '.join(workbench.reviews.settled_by(summary.id))}" if summary.reviewer else ""
     return {"pills": [label(word)], "below": [f"{more} {who}".strip()]}
 
 

@@ -63,9 +63,14 @@ NEXT_ROW = Key("J", "J", "Next row of a list; from there on ↓ as well")
 PREVIOUS_ROW = Key("K", "K", "Previous row of a list; from there on ↑ as well")
 ENDS = Key("Home", "Home End", "First and last row, once a row has the focus")
 OPEN = Key("Enter", "Enter", "Open the row, with Ctrl in another tab; in the queue without a row the first case")
-TAKE_SIDE = Key("1", "1 2 …", "Take a reviewer's decision into the form; press another to compare")
+TAKE_SIDE = Key(
+    "1",
+    "1 2 …",
+    "Take a reviewer's decision, or by the next number yours as you typed it last; press another to compare",
+)
 TYPE_REASON = Key("T", "T", "Type the reason")
 TYPE_NOTE = Key("Shift+T", "Shift T", "Type a note")
+BEGIN_AGAIN = Key("B", "B", "Begin the correction again with the answer, or another correction")
 NEXT_TO_ADJUDICATE = Key("N", "N", "Next case that waits for you")
 PREVIOUS = Key("P", "P", "Previous case that waits for you")
 CHOOSE = Key("A", "A X E", "Approve, reject, escalate: choose it, and type why")
@@ -88,6 +93,7 @@ _ADJUDICATION = (
     TYPE_NOTE,
     CHOOSE,
     OVERRIDE._replace(shown="O"),
+    BEGIN_AGAIN,
     RECORD,
     LEAVE,
     UNDO_FINAL,

@@ -5,22 +5,24 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import streamlit as st
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from masis.errors import InputError, MasisError, Removed, UnknownRecord
+from masis.schema.base import Record
 from masis.schema.review import Decision, Verdict
 from masis.schema.wording import shortened
 from masis.services import ANONYMOUS, CaseView, Workbench
+from masis.services.drafts import adjudication_subject, read_form
 from masis.ui.components import HERE
 from masis.ui.review.case import show_answer
 from masis.ui.review.compare import CHANGES
 from masis.ui.shell import address
 from masis.ui.shell.keys import (
     APPROVE,
+    BEGIN_AGAIN,
     CHANGE,
     ESCALATE,
     NEXT_TO_ADJUDICATE,
@@ -33,8 +35,8 @@ from masis.ui.shell.keys import (
     focus_on,
     typed_over,
 )
-from masis.ui.shell.permissions import needs
 from masis.ui.shell.reviewer import actor, reviewer
+from masis.ui.shell.served_database import served_workbench
 from masis.ui.shell.streamlit_internals import with_selectors
 from masis.ui.team.taking import ask_name
 from masis.views.diff import word_changes
@@ -124,13 +126,7 @@ def show_adjudication(workbench: Workbench, case_id: str) -> None:
                     others = f" · {escaped(worst.others)}" if worst.others else ""
                     st.markdown(f"**The audit:** {coloured(Word(worst.text, worst.tone))}{others}")
                 show_answer(view, run, 0, None)
-            may = reviewer() is not None and actor().name not in work.decided_by and _open(view)
-            first = next((each for each in decisions if each.corrected_answer), None)
-            for number, (side, decision) in enumerate(
-                zip(st.columns(len(decisions), gap="small"), decisions, strict=True), start=1
-            ):
-                with side.container(border=True, height="stretch", gap="xsmall"):
-                    _side(workbench, decision, number, first, may=may)
+            _versions(workbench, decisions, may=_may(workbench, work.decided_by) and _open(view))
             st.page_link("pages/review.py", label="Open the case with its audit", query_params={"case": case_id})
         with final.container(border=True, gap="xsmall", key="adjudication-final"):
             _final(workbench, view, work.decided_by)
@@ -142,7 +138,7 @@ def _bar(workbench: Workbench, case_id: str, view: CaseView | None) -> None:
     What was done last stands in a line that is always there, so that the form below doesn't move when it goes.
     """
     left, done = workbench.team.adjudications(actor(), size=1).total, st.session_state.get(_DONE, {})
-    escalated = sum(verdict == "escalate" for verdict in done.values())
+    escalated = sum(draft.form.verdict == "escalate" for draft in done.values())
     facts = [f"{left:,} left for you"] if left or done else []
     facts += [f"{len(done) - escalated:,} decided now"] if len(done) > escalated else []
     facts += [f"{escalated:,} escalated now"] if escalated else []
@@ -158,6 +154,16 @@ def _bar(workbench: Workbench, case_id: str, view: CaseView | None) -> None:
         for label, key, forward in (("Previous", PREVIOUS, False), ("Next", NEXT_TO_ADJUDICATE, True)):
             if beside := _beside(workbench, case_id, forward=forward):
                 st.button(label, shortcut=key.shortcut, on_click=address.put, args=("case", beside))
+            elif view is not None and not forward:
+                st.button(
+                    label, shortcut=key.shortcut, on_click=_notice, args=(case_id, "No case waits before this one")
+                )
+
+
+def _notice(case_id: str, words: str) -> None:
+    """Say something in the line of what was done last; what can be undone there stays so."""
+    last = st.session_state.get(_NOTICE, ("", "", None))
+    st.session_state[_NOTICE] = (case_id, words, last[2] if last[0] == case_id else None)
 
 
 def _beside(workbench: Workbench, case_id: str, *, forward: bool = True) -> str | None:
@@ -173,19 +179,39 @@ def _beside(workbench: Workbench, case_id: str, *, forward: bool = True) -> str 
     return next((row.id for row in first if row.id != case_id), None)
 
 
-def _side(workbench: Workbench, decision: Decision, number: int, first: Decision | None, *, may: bool) -> None:
-    """Draw what one reviewer decided, and what their correction changes in the ``first`` one and in the answer."""
-    st.markdown(f"**{escaped(decision.reviewer)}**: {_decided(decision)}")
-    if may:
-        st.button(
-            f"Take {escaped(decision.reviewer)}'s decision",
-            key=f"take-{number}",
-            shortcut=str(number),
-            width="stretch",
-            on_click=_choose,
-            args=(decision.case_id, decision.verdict, decision),
-            **needs("oversee"),
-        )
+def _may(workbench: Workbench, decided_by: Sequence[str]) -> bool:
+    """Return whether whoever looks at a case may adjudicate it."""
+    allowed = workbench.access.allows(actor(), "oversee")
+    return allowed and reviewer() is not None and actor().name not in decided_by
+
+
+def _versions(workbench: Workbench, decisions: Sequence[Decision], *, may: bool) -> None:
+    """Draw every reviewer's decision and what the adjudicator typed, each with the key that puts it into the form."""
+    cards = [(each, each.reviewer, f"{each.reviewer}'s decision", _Version.of(each)) for each in decisions]
+    draft = _Draft.of(decisions[0].case_id) if may else _Draft()
+    for name, mine in zip(("Mine", "Mine, earlier"), draft.mine, strict=False):
+        cards.append((mine.as_decision(decisions, name), name, name.lower(), mine))
+    first = next((each for each in decisions if each.corrected_answer), None)
+    for number, (column, (decision, name, what, version)) in enumerate(
+        zip(st.columns(len(cards), gap="small"), cards, strict=True), start=1
+    ):
+        with column.container(border=True, height="stretch", gap="xsmall"):
+            here = " :material/arrow_forward: in the form" if version == draft.form else ""
+            st.markdown(f"**{escaped(name)}**: {_decided(decision)}{here}")
+            if may:
+                st.button(
+                    f"Take {escaped(what)}",
+                    key=f"take-{number}",
+                    shortcut=str(number),
+                    width="stretch",
+                    on_click=_take,
+                    args=(decision.case_id, version),
+                )
+            _side(workbench, decision, number, first if number <= len(decisions) else None)
+
+
+def _side(workbench: Workbench, decision: Decision, number: int, first: Decision | None) -> None:
+    """Draw what a decision says, what it corrects in the answer and, on request, in the ``first`` correction."""
     said = [f"Reason: {decision.reason}" if decision.reason else "No reason given"]
     said += [f"Note: {decision.note}"] if decision.note else []
     said += [f"{name}: {value}" for name, value in decision.rubric_scores.items()]
@@ -196,19 +222,17 @@ def _side(workbench: Workbench, decision: Decision, number: int, first: Decision
     st.text("\n".join(said))
     if not decision.corrected_answer:
         return
-    if first is not None and first is not decision and first.corrected_answer != decision.corrected_answer:
-        _changes(
-            f"{first.reviewer}'s correction",
-            first.corrected_answer or "",
-            decision.corrected_answer,
-            f"between-{number}",
-        )
     _corrects(workbench, decision, decision.corrected_answer, f"correction-{number}")
+    if first is not None and first.corrected_answer not in (None, decision.corrected_answer):
+        what = f"{first.reviewer}'s correction"
+        with st.expander(f"Changes to {escaped(what)}"):
+            _changes(what, first.corrected_answer or "", decision.corrected_answer, f"between-{number}")
 
 
 def _corrects(workbench: Workbench, about: Decision, corrected: str, key: str, *, brief: bool = False) -> None:
     """Draw what a correction changes in the answer that a decision is about; the whole of it where that was removed."""
     try:
+        st.caption("Changes to the answer")
         _changes("the answer", workbench.reviews.answer_of(about), corrected, key, brief=brief)
     except Removed:
         st.caption("Corrected answer; the one it corrects was removed")
@@ -217,7 +241,6 @@ def _corrects(workbench: Workbench, about: Decision, corrected: str, key: str, *
 
 def _changes(what: str, before: str, after: str, key: str, *, brief: bool = False) -> None:
     """Draw how a correction differs from another text; ``brief`` shows no more than the words beside a change."""
-    st.caption(f"Changes to {escaped(what)}")
     pieces = [change._asdict() for change in word_changes(before, after)]
     for number, piece in enumerate(pieces if brief else ()):
         if piece["kind"] == "same" and len(piece["text"]) > 2 * BESIDE_CHANGE:
@@ -241,107 +264,147 @@ def final_words(verdict: Verdict, about: Decision) -> str:
 
 
 _KEYS: dict[Verdict, Key] = {"approve": APPROVE, "override": OVERRIDE, "reject": REJECT, "escalate": ESCALATE}
-_DRAFTS, _NOTICE, _DONE = "adjudication-drafts", "adjudication-notice", "adjudications-done"
+_NOTICE, _DONE = "adjudication-notice", "adjudications-done"
 _REFUSED = "adjudication-refused"
 OPENED = "adjudication-opened"
 """The case whose form is open, and since when, in the session state."""
 _FIELDS = ("reason", "note", "corrected")
+_MOST_MINE = 2
 
 
-@dataclass
-class _Draft:
-    """What the adjudicator has entered for a case and not recorded yet.
-
-    Streamlit forgets a field that it doesn't draw, so what is typed is kept here until the verdict is recorded.
+class _Version(Record):
+    """A verdict with its words, as the form holds them.
 
     Attributes:
         verdict: What is chosen; None at first.
-        taken: The decision that was taken into the form.
-        texts: Reason, note and corrected answer by name.
-        filled: Of these, what the page put there.
-        before: The draft with what the adjudicator wrote, where something else was put in its place.
+        taken: The reviewer whose decision it is, changed or not; "" where it is nobody's.
+        words: Reason, note and corrected answer by name; the last is missing until it is begun.
+        given: Of these, what the page put there.
+
+    """
+
+    verdict: Verdict | None = None
+    taken: str = ""
+    words: dict[str, str] = Field(default_factory=dict)
+    given: dict[str, str] = Field(default_factory=dict)
+
+    @classmethod
+    def of(cls, decision: Decision) -> _Version:
+        """Return a decision as the form takes it."""
+        texts = {"reason": decision.reason, "note": decision.note, "corrected": decision.corrected_answer}
+        words = {name: text for name, text in texts.items() if text is not None}
+        return cls(verdict=decision.verdict, taken=decision.reviewer, words=words, given=words)
+
+    @property
+    def typed(self) -> dict[str, str]:
+        """The words that the adjudicator typed."""
+        return {name: text for name, text in self.words.items() if text.strip() and text != self.given.get(name, "")}
+
+    def beginning_with(self, corrected: str) -> _Version:
+        """Return it with a correction that the page puts there."""
+        begun = {"corrected": corrected}
+        return self.model_copy(update={"words": self.words | begun, "given": self.given | begun})
+
+    def side(self, decisions: Sequence[Decision]) -> Decision | None:
+        """Return the decision that it took."""
+        return next((each for each in decisions if each.reviewer == self.taken), None)
+
+    def about(self, decisions: Sequence[Decision]) -> Decision:
+        """Return the decision whose answer it is about: the one it took, else one with its verdict."""
+        return self.side(decisions) or next((each for each in decisions if each.verdict == self.verdict), decisions[0])
+
+    def as_decision(self, decisions: Sequence[Decision], name: str) -> Decision:
+        """Return it as its card shows it, under a name."""
+        about, side = self.about(decisions), self.side(decisions)
+        words = {each: self.words.get(each, "") for each in ("reason", "note")}
+        corrected = self.words.get("corrected") if self.verdict == "override" else None
+        update = {"reviewer": name, "verdict": self.verdict, "corrected_answer": corrected, **words}
+        return about.model_copy(update=update if side else update | {"labels": (), "rubric_scores": {}})
+
+
+class _Draft(Record):
+    """What the adjudicator has entered for a case and not recorded yet, stored as it is entered.
+
+    Attributes:
+        form: What the form holds.
+        aside: What the adjudicator had typed when something else was put in its place, the newest first.
         changing: Whether the verdict that stands is to be changed.
         token: Tells one recording from the next.
 
     """
 
-    verdict: Verdict | None = None
-    taken: Decision | None = None
-    texts: dict[str, str] = field(default_factory=dict)
-    filled: dict[str, str] = field(default_factory=dict)
-    before: _Draft | None = None
+    form: _Version = _Version()
+    aside: tuple[_Version, ...] = ()
     changing: bool = False
-    token: str = field(default_factory=lambda: uuid.uuid4().hex)
+    token: str = Field(default_factory=lambda: uuid.uuid4().hex)
 
     @classmethod
     def of(cls, case_id: str) -> _Draft:
         """Return the draft of a case, with what its fields hold: their own callbacks may come after another's."""
-        drafts: dict[tuple[str, str], _Draft] = st.session_state.setdefault(_DRAFTS, {})
-        draft = drafts.setdefault((actor().name, case_id), cls())
+        draft = read_form(cls, served_workbench().drafts.get(actor(), adjudication_subject(case_id)).values)
         held = {name: st.session_state.get(_field(case_id, name)) for name in _FIELDS}
-        draft.texts |= {name: text for name, text in held.items() if text is not None}
-        return draft
+        words = draft.form.words | {name: text for name, text in held.items() if text is not None}
+        return draft.model_copy(update={"form": draft.form.model_copy(update={"words": words})})
 
-    def fill(self, case_id: str, texts: dict[str, str]) -> None:
-        """Put texts into the form; what the adjudicator wrote there can be brought back."""
-        lost = (self.texts.get(name, "").strip() and self.texts[name] != self.filled.get(name) for name in texts)
-        if any(lost):
-            self.before = replace(self, texts=dict(self.texts), filled=dict(self.filled), before=None)
-        self.filled |= texts
-        self.show(case_id, texts)
+    @property
+    def mine(self) -> tuple[_Version, ...]:
+        """What the adjudicator typed, the newest first."""
+        return (*((self.form,) if self.form.typed else ()), *self.aside)[:_MOST_MINE]
 
-    def show(self, case_id: str, texts: dict[str, str]) -> None:
-        """Let the fields hold these texts."""
-        self.texts |= texts
-        st.session_state.update({_field(case_id, name): text for name, text in texts.items()})
+    def save(self, case_id: str, **changes: Any) -> None:
+        """Store the draft with these changes."""
+        values = self.model_copy(update=changes).model_dump(mode="json")
+        served_workbench().drafts.save(actor(), adjudication_subject(case_id), values)
+
+    def put(self, case_id: str, form: _Version, **changes: Any) -> None:
+        """Put a version into the form; what was typed there and is not part of it is kept as the adjudicator's own."""
+        lost = any(form.words.get(name) != text for name, text in self.form.typed.items())
+        aside = [*((self.form,) if lost else ()), *(each for each in self.aside if each != form)]
+        _empty_fields(case_id, *(name for name in _FIELDS if form.words.get(name) != self.form.words.get(name)))
+        self.save(case_id, form=form, aside=tuple(aside[:_MOST_MINE]), **changes)
 
 
 def _field(case_id: str, name: str) -> str:
     return f"final-{name}-{case_id}"
 
 
+def _empty_fields(case_id: str, *names: str) -> None:
+    """Let fields begin with what the draft holds."""
+    for name in names:
+        st.session_state.pop(_field(case_id, name), None)
+
+
 def _keep(case_id: str) -> None:
     """Keep what the fields of a case hold."""
-    _Draft.of(case_id)
+    _Draft.of(case_id).save(case_id)
 
 
 def _text(case_id: str, name: str, label: str, height: int, most: int | None = 2000) -> None:
     """Draw a field of the form, whose text is kept when another case is opened."""
     key, draft = _field(case_id, name), _Draft.of(case_id)
-    st.session_state.setdefault(key, draft.texts.get(name, ""))
+    st.session_state.setdefault(key, draft.form.words.get(name, ""))
     st.text_area(label, key=key, max_chars=most, height=height, on_change=_keep, args=(case_id,))
 
 
-def _choose(case_id: str, verdict: Verdict, side: Decision | None = None) -> None:
-    """Choose a verdict: a reviewer's own with its words, which can be changed before it is recorded."""
+def _choose(case_id: str, verdict: Verdict) -> None:
+    """Choose a verdict, with the words that are there."""
     draft = _Draft.of(case_id)
-    if side is not None:
-        # where it corrects nothing, a correction typed before is kept
-        corrected = {"corrected": side.corrected_answer} if side.corrected_answer else {}
-        draft.fill(case_id, {"reason": side.reason, "note": side.note, **corrected})
-    draft.verdict, draft.taken = verdict, side
+    taken = draft.form.taken if verdict == draft.form.verdict else ""
+    draft.save(case_id, form=draft.form.model_copy(update={"verdict": verdict, "taken": taken}))
 
 
-def _bring_back(case_id: str) -> None:
-    """Put the form back to what the adjudicator had written before something else was put in its place."""
-    if (before := _Draft.of(case_id).before) is not None:
-        st.session_state[_DRAFTS][actor().name, case_id] = before
-        before.show(case_id, before.texts)
+def _take(case_id: str, version: _Version) -> None:
+    """Put a reviewer's decision, or what the adjudicator had typed, into the form."""
+    _Draft.of(case_id).put(case_id, version)
 
 
-def _begin_with(case_id: str, given: Decision, decisions: Sequence[Decision]) -> None:
-    """Put a verdict and its words into the form, with what else of a reviewer's decision it took."""
-    side = next((each for each in decisions if each.reviewer == given.extra.get("taken_from")), None)
-    if given.verdict is not None:
-        _choose(case_id, given.verdict, given)
-    _Draft.of(case_id).taken = side
-
-
-def _change(case_id: str, final: Decision | None, decisions: Sequence[Decision]) -> None:
+def _change(case_id: str, final: Decision | None) -> None:
     """Open the form on a case whose verdict stands, with that verdict; why it is replaced is for the lead to say."""
-    _Draft.of(case_id).changing = True
+    form = _Version()
     if final is not None and final.verdict != "escalate":
-        _begin_with(case_id, final.model_copy(update={"reason": ""}), decisions)
+        given = _Version.of(final.model_copy(update={"reason": ""}))
+        form = given.model_copy(update={"taken": final.extra.get("taken_from", "")})
+    _Draft.of(case_id).put(case_id, form, changing=True)
 
 
 def _open(view: CaseView) -> bool:
@@ -355,7 +418,7 @@ def _standing(view: CaseView) -> Decision | None:
     return final if final is not None and final.verdict is not None else None
 
 
-def _of_whom(text: str, name: str, decisions: Sequence[Decision], side: str | None) -> str:
+def _of_whom(text: str, name: str, decisions: Sequence[Decision], side: str) -> str:
     """Return whose reason or note a text is: the side's that was taken, else of all who wrote it; "" where nobody's."""
     whose = [each.reviewer for each in decisions if text.strip() and getattr(each, name) == text]
     return " and ".join(f"{each}’s" for each in ([side] if side in whose else whose))
@@ -378,14 +441,14 @@ def _final(workbench: Workbench, view: CaseView, reviewers: tuple[str, ...]) -> 
     case_id = view.case.id
     decisions = decisions_on(workbench, case_id)
     final = _standing(view)
-    may = reviewer() is not None and actor().name not in reviewers
+    may = _may(workbench, reviewers)
     with st.container(gap="xsmall", key="adjudication-recorded"):
         st.markdown("**Final verdict**" + ("" if final is None or final.verdict == "escalate" else " (settled)"))
         if final is None and not may:
             who = "Anybody else" if workbench.access.allows(ANONYMOUS, "oversee") else "A lead who is none of them"
             st.caption(f"Decided by {escaped(' and '.join(reviewers))}. {who} may adjudicate.")
         if final is not None:
-            _stands(final, decisions)
+            _stands(final, decisions, workbench.reviews.settled_by(case_id))
         with st.container(horizontal=True, gap="xsmall"):
             if final is not None:
                 _undoable(workbench, view)
@@ -395,8 +458,7 @@ def _final(workbench: Workbench, view: CaseView, reviewers: tuple[str, ...]) -> 
                     key="final-change",
                     shortcut=CHANGE.shortcut,
                     on_click=_change,
-                    args=(case_id, final, decisions),
-                    **needs("oversee"),
+                    args=(case_id, final),
                 )
         if final is not None and final.corrected_answer and not _open(view):
             _corrects(workbench, final, final.corrected_answer, "final-correction")
@@ -408,20 +470,19 @@ def _final(workbench: Workbench, view: CaseView, reviewers: tuple[str, ...]) -> 
     _form(workbench, view, decisions)
 
 
-def _stands(final: Decision, decisions: Sequence[Decision]) -> None:
+def _stands(final: Decision, decisions: Sequence[Decision], whose: Sequence[str]) -> None:
     """Draw the verdict that stands, with reason and note."""
     if final.verdict is None:
         return
     waits = ": it waits for more evidence or another reviewer" if final.verdict == "escalate" else ""
     agreed = final.kind != "adjudication"
-    by = " and ".join(each.reviewer for each in decisions) if agreed else final.reviewer
     took = "" if agreed else whose_decision(final, decisions)
-    st.markdown(f"{_decided(final)} by {escaped(by)}{f' ({escaped(took)})' if took else ''}{waits}.")
+    st.markdown(f"{_decided(final)} by {escaped(' and '.join(whose))}{f' ({escaped(took)})' if took else ''}{waits}.")
     said = []
     for name in ("reason", "note"):
         if text := getattr(final, name):
-            whose = _of_whom(text, name, () if agreed else decisions, final.extra.get("taken_from"))
-            said.append(f"{f'{whose} {name}' if whose else name.capitalize()}: {text}")
+            of = _of_whom(text, name, () if agreed else decisions, final.extra.get("taken_from", ""))
+            said.append(f"{f'{of} {name}' if of else name.capitalize()}: {text}")
     st.text("\n".join(said) or "No reason given")
 
 
@@ -435,14 +496,14 @@ def _form(workbench: Workbench, view: CaseView, decisions: Sequence[Decision]) -
                 DECIDE[name].text,
                 key=f"final-{name}",
                 shortcut=key.shortcut,
-                type="primary" if name == draft.verdict else "secondary",
+                type="primary" if name == draft.form.verdict else "secondary",
                 on_click=_choose,
                 args=(case_id, name),
             )
-    alike = [each for each in decisions if draft.verdict and each.verdict == draft.verdict] or decisions[:1]
-    about = draft.taken or alike[0]
+    verdict, about = draft.form.verdict, draft.form.about(decisions)
+    alike = [each for each in decisions if each.verdict == verdict]
     answers = list({_answer(each): each for each in reversed(alike)})
-    if draft.verdict == "approve" and draft.taken is None and len(answers) > 1:
+    if verdict == "approve" and not draft.form.taken and len(answers) > 1:
         answer = st.segmented_control(
             "Answer",
             answers,
@@ -453,49 +514,41 @@ def _form(workbench: Workbench, view: CaseView, decisions: Sequence[Decision]) -
             persist_state="session",
         )
         about = next(each for each in alike if _answer(each) == answer)
-    optional = not workbench.reviews.why_reason(case_id, draft.verdict)
-    typed_over({draft.filled.get(name, "") for name in ("reason", "note")})
+    optional = not workbench.reviews.why_reason(case_id, verdict)
+    typed_over({draft.form.given.get(name, "") for name in ("reason", "note")})
     with st.container(key="final-form", gap="xsmall"):
         with st.container(key="final-reason"):
-            _text(case_id, "reason", _label(draft, "reason", decisions, optional=optional), 68)
-        if draft.verdict == "override":
+            _text(case_id, "reason", _label(draft.form, "reason", decisions, optional=optional), 68)
+        if verdict == "override":
             with st.container(key="final-corrected", gap="xsmall"):
                 final = _standing(view)
                 _corrected(workbench, about, [*decisions, *([final] if final else [])])
         with st.container(key="final-note"):
-            _text(case_id, "note", _label(draft, "note", decisions, optional=True), 68)
-        if draft.before is not None:
-            st.button(
-                "Bring my text back",
-                key="final-back",
-                icon=":material/undo:",
-                type="tertiary",
-                on_click=_bring_back,
-                args=(case_id,),
-            )
+            _text(case_id, "note", _label(draft.form, "note", decisions, optional=True), 68)
     with st.container(key="final-act", gap="xsmall"):
         if refused := st.session_state.pop(_REFUSED, None):
             st.warning(escaped(refused))
+        lacks = _lacks(workbench, draft.form, about)
         st.button(
-            final_words(draft.verdict, about) if draft.verdict else "Choose a verdict",
+            lacks.label if lacks else final_words(verdict, about) if verdict else "Choose a verdict",
             key="final-submit",
-            type="primary",
+            type="secondary" if lacks else "primary",
             shortcut=SUBMIT.shortcut,
             width="stretch",
             on_click=_submit,
             args=(workbench, view, about),
-            **needs("oversee", disabled=draft.verdict is None),
+            disabled=verdict is None,
         )
 
 
-def _label(draft: _Draft, name: str, decisions: Sequence[Decision], *, optional: bool) -> str:
+def _label(form: _Version, name: str, decisions: Sequence[Decision], *, optional: bool) -> str:
     """Name a field, and say whose words stand in it, changed or not, or that it may stay empty."""
-    text, filled = draft.texts.get(name, ""), draft.filled.get(name, "")
+    text, given = form.words.get(name, ""), form.given.get(name, "")
     more = " (optional)" if optional else ""
-    if text.strip() and (whose := _of_whom(filled, name, decisions, draft.taken.reviewer if draft.taken else None)):
+    if text.strip() and (whose := _of_whom(given, name, decisions, form.taken)):
         more = (
             f" (changed from {escaped(whose)})"
-            if text != filled
+            if text != given
             else f" ({escaped(whose)}: change it where yours differs)"
         )
     return f"{name.capitalize()}{more}"
@@ -509,41 +562,72 @@ def _corrected(workbench: Workbench, about: Decision, decisions: Sequence[Decisi
     except Removed:
         begins = {}
     begins |= {f"{each.reviewer}'s": each.corrected_answer for each in decisions if each.corrected_answer}
-    if "corrected" not in draft.texts:
-        draft.fill(case_id, {"corrected": next(iter(begins.values()), "")})
+    if "corrected" not in draft.form.words:
+        draft.put(case_id, draft.form.beginning_with(next(iter(begins.values()), "")))
+        draft = _Draft.of(case_id)
+    corrected = draft.form.words["corrected"]
     _text(case_id, "corrected", "Corrected answer", 150, None)
     with st.container(horizontal=True, gap="xsmall", vertical_alignment="center"):
         st.caption("Begin again with", width="content")
+        texts = list(begins.values())
+        following = (texts.index(corrected) + 1) % len(texts) if corrected in texts else 0
         for number, (whose, text) in enumerate(begins.items()):
             st.button(
                 escaped(whose),
                 key=f"begin-{number}",
                 type="tertiary",
+                shortcut=BEGIN_AGAIN.shortcut if number == following else None,
                 on_click=_begin,
                 args=(case_id, text),
-                disabled=text == draft.texts["corrected"],
+                disabled=text == corrected,
             )
     with st.container(key="final-changes", gap="xsmall"):
-        if draft.texts["corrected"].split() == begins.get("the original", "").split():
-            st.caption("Nothing is changed yet.")
-        else:
-            _corrects(workbench, about, draft.texts["corrected"], "final-changes-made", brief=True)
+        if not _unchanged(workbench, corrected, about):
+            _corrects(workbench, about, corrected, "final-changes-made", brief=True)
 
 
 def _begin(case_id: str, text: str) -> None:
-    _Draft.of(case_id).fill(case_id, {"corrected": text})
+    draft = _Draft.of(case_id)
+    draft.put(case_id, draft.form.beginning_with(text))
+
+
+class _Lack(NamedTuple):
+    """What a final verdict lacks: as the button says it, as a refusal does, and the field that holds it."""
+
+    label: str
+    why: str
+    field: str
+
+
+def _lacks(workbench: Workbench, form: _Version, about: Decision) -> _Lack | None:
+    """Return what keeps the form from being recorded."""
+    if form.verdict == "override" and _unchanged(workbench, form.words.get("corrected", ""), about):
+        why = "the correction changes nothing in the answer. Change it, or approve the answer."
+        return _Lack("Nothing is changed yet", why, "final-corrected")
+    if not form.words.get("reason", "").strip() and (why := workbench.reviews.why_reason(about.case_id, form.verdict)):
+        return _Lack("A reason is needed", f"type a reason ({why}).", "final-reason")
+    return None
+
+
+def _unchanged(workbench: Workbench, corrected: str, about: Decision) -> bool:
+    try:
+        return corrected.split() == workbench.reviews.answer_of(about).split()
+    except Removed:
+        return False
 
 
 def _submit(workbench: Workbench, view: CaseView, about: Decision) -> None:
     """Record the final verdict and open the next case; keep what was entered where it is refused."""
     case_id = view.case.id
     draft = _Draft.of(case_id)
-    if draft.verdict is None:
+    form, verdict = draft.form, draft.form.verdict
+    if verdict is None:
         return
-    about = draft.taken or about  # taken a moment ago, it is newer than what the button was drawn with
-    texts = {name: draft.texts.get(name, "") for name in _FIELDS}
-    if not texts["reason"].strip() and (why := workbench.reviews.why_reason(case_id, draft.verdict)):
-        _refuse(f"type a reason ({why}).", "final-reason")
+    side = form.side(decisions_on(workbench, case_id))
+    about = side or about  # taken a moment ago, it is newer than what the button was drawn with
+    texts = {name: form.words.get(name, "") for name in _FIELDS}
+    if lacks := _lacks(workbench, form, about):
+        _refuse(lacks.why, lacks.field)
         return
     try:
         decision = Decision(
@@ -552,10 +636,10 @@ def _submit(workbench: Workbench, view: CaseView, about: Decision) -> None:
             case_id=case_id,
             run_id=about.run_id,
             iteration=about.iteration,
-            verdict=draft.verdict,
+            verdict=verdict,
             reason=texts["reason"],
             note=texts["note"],
-            corrected_answer=texts["corrected"] if draft.verdict == "override" else None,
+            corrected_answer=texts["corrected"] if verdict == "override" else None,
             machine_shown=() if view.machine_hidden else ("scores", "verdicts"),
             token=draft.token,
             extra={
@@ -563,8 +647,8 @@ def _submit(workbench: Workbench, view: CaseView, about: Decision) -> None:
                 "seconds": round(time.monotonic() - st.session_state[OPENED][1], 1),
             },
         )
-        if draft.taken is not None:
-            decision = taken(decision, draft.taken)
+        if side is not None:
+            decision = taken(decision, side)
         entry = workbench.reviews.adjudicate(actor(), decision, seen_version=view.summary.version)
     except ValidationError as error:
         _refuse(error.errors(include_url=False)[0]["msg"].removeprefix("Value error, "), "final-corrected")
@@ -573,19 +657,18 @@ def _submit(workbench: Workbench, view: CaseView, about: Decision) -> None:
     else:
         _forget(case_id)
         del st.session_state[OPENED]
-        st.session_state[_DONE] = st.session_state.get(_DONE, {}) | {entry.id: draft.verdict}
-        as_final = "" if draft.verdict == "escalate" else " as final verdict"
+        st.session_state[_DONE] = st.session_state.get(_DONE, {}) | {entry.id: draft}
+        as_final = "" if verdict == "escalate" else " as final verdict"
         following = _beside(workbench, case_id) or case_id
-        words = f"{DECIDED[draft.verdict].text}{as_final}: {_named(view)}"
+        words = f"{DECIDED[verdict].text}{as_final}: {_named(view)}"
         st.session_state[_NOTICE] = (following, words, entry.id)
         address.put("case", following)
 
 
 def _forget(case_id: str) -> None:
     """Empty the form of a case."""
-    st.session_state.get(_DRAFTS, {}).pop((actor().name, case_id), None)
-    for name in _FIELDS:
-        st.session_state.pop(_field(case_id, name), None)
+    served_workbench().drafts.clear(actor(), adjudication_subject(case_id))
+    _empty_fields(case_id, *_FIELDS)
 
 
 def _refuse(why: str, container: str | None) -> None:
@@ -642,9 +725,7 @@ def _undo(workbench: Workbench, entry_id: str) -> None:
     except MasisError as error:  # somebody else has decided since
         st.session_state[_REFUSED] = str(error)
         return
-    st.session_state[_DONE] = {
-        each: verdict for each, verdict in st.session_state.get(_DONE, {}).items() if each != entry_id
-    }
+    draft = st.session_state.get(_DONE, {}).pop(entry_id, None)
     if given is None or given.verdict is None:
         return
     view = workbench.cases.open_for(actor(), given.case_id)
@@ -654,6 +735,13 @@ def _undo(workbench: Workbench, entry_id: str) -> None:
         words = f"{whose} verdict stands again ({DECIDED[final.verdict].text.lower()})"
     else:
         words = f"{_named(view)} waits for you again"
-        _begin_with(given.case_id, given, decisions_on(workbench, given.case_id))
+        (draft or _drafted(given, decisions_on(workbench, given.case_id))).save(given.case_id, token=uuid.uuid4().hex)
     st.session_state[_NOTICE] = (given.case_id, f"Undone: {words}", None)
     address.put("case", given.case_id)
+
+
+def _drafted(given: Decision, decisions: Sequence[Decision]) -> _Draft:
+    """Return the draft that a final verdict was recorded from, in another session."""
+    form = _Version.of(given).model_copy(update={"taken": given.extra.get("taken_from", "")})
+    side = form.side(decisions)
+    return _Draft(form=form.model_copy(update={"given": _Version.of(side).words if side else {}}))

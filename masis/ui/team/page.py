@@ -39,7 +39,7 @@ from masis.ui.shell.reviewer import actor, reviewer
 from masis.ui.team.adjudication import OPENED, decisions_on, differences, show_adjudication
 from masis.ui.team.taking import ask_name
 from masis.views.markdown import escaped
-from masis.views.numbers import moment
+from masis.views.numbers import duration, moment
 from masis.views.words import DECIDED, FOR_YOU
 
 T = TypeVar("T", bound=TeamRecord)
@@ -171,10 +171,10 @@ def _people(workbench: Workbench) -> None:
         rows.append(
             row(
                 who,
-                _with_time(decided.get(name, 0), own and own.took),
+                _with_time(decided.get(name, 0), own and own.seconds),
                 *(own.verdicts.get(verdict, 0) if own else "–" for verdict in DECIDED),
                 _upheld(own),
-                _with_time(adjudicated.get(name, 0), own and own.adjudication_took),
+                _with_time(adjudicated.get(name, 0), own and own.adjudication_seconds),
                 assigned.get(name, 0),
                 at_work,
             )
@@ -191,15 +191,15 @@ def _people(workbench: Workbench) -> None:
     ]
     linked_table(columns, rows, description="Reviewers", key="team-progress")
     hidden = "" if every else "Of others, only leads see verdicts, times and what was upheld. "
-    st.caption(
-        f"Below decisions and adjudications: their median time, of those made on the pages. {UPHELD} "
-        f"{hidden}{workbench.trust.counts_in_words(me)} Assigned: all cases, decided or not."
-    )
+    st.caption(f"{UPHELD} Times: of decisions on the pages. {hidden}{workbench.trust.counts_in_words(me)}")
     st.page_link("pages/trust.py", label="Trust: agreement in detail", query_params={"view": "people"})
 
 
-def _with_time(count: int, took: str | None) -> Cell:
-    return {"text": f"{count:,}", "below": [took] if count and took else []}
+def _with_time(count: int, seconds: float | None) -> Cell:
+    return {
+        "text": f"{count:,}",
+        "below": [f"median {duration(1000 * seconds)}"] if count and seconds is not None else [],
+    }
 
 
 def _upheld(own: Own | None) -> Cell:
