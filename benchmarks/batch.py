@@ -33,12 +33,8 @@ from masis.schema.run import (
     Iteration,
     Run,
 )
-from masis.services import (
-    ANONYMOUS,
-    Workbench,
-    demo_cases,
-)
-from masis.services.health import models_asked
+from masis.services import ANONYMOUS, Workbench, demo_cases
+from masis.services.maintenance.health import models_asked
 from masis.settings import (
     ROLES,
     Settings,

@@ -25,8 +25,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks import large_database, store, ui
 from masis.services import Actor, Workbench
+from masis.services.maintenance.retention import rule_of
 from masis.services.records import CaseFilter, MeasureFilter
-from masis.services.retention import rule_of
 from tools.serving import Served, serving
 from tools.session import Session
 

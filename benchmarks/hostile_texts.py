@@ -17,8 +17,8 @@ from functools import partial
 from typing import NamedTuple
 
 from masis.audit.citations import audit_citations
-from masis.audit.quotes import located
 from masis.audit.sentences import split_sentences
+from masis.audit.text.quotes import located
 from masis.datasets.readers.pasted import read_pasted
 from masis.errors import MasisError
 from masis.llm.client.reply_parsing import Unreadable, read

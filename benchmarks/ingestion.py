@@ -26,7 +26,7 @@ from pathlib import Path
 from masis.schema.actor import Actor
 from masis.schema.review import Decision
 from masis.services import Workbench
-from masis.services.ingestion import new_token
+from masis.services.arrivals.ingestion import new_token
 from masis.services.records import CaseFilter
 from tools.serving import free_port
 

@@ -24,7 +24,7 @@ sys.path.insert(0, str(ROOT))
 os.environ["SCRIPTED_KEY"] = "loopback/0123456789"
 
 from masis.api.audits import audit_citations, run_audit
-from masis.audit.assertions import asserts
+from masis.audit.text.assertions import asserts
 from masis.datasets.mapping.reader import read_any
 from masis.schema.case import Case
 from masis.services import demo_cases

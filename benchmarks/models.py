@@ -23,7 +23,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from masis.audit.run_control import RunBudget, RunControl
+from masis.audit.control.run_control import RunBudget, RunControl
 from masis.llm.client import schemas
 from masis.llm.client.model import Model
 from masis.llm.providers.base import (

@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 from benchmarks.hostile_texts import UNITS
 from masis.audit.citations import audit_citations
-from masis.audit.instructions import find_instructions
-from masis.audit.language import detect_language
+from masis.audit.text.instructions import find_instructions
+from masis.audit.text.language import detect_language
 from masis.schema.audit import Claim
 from masis.schema.case import Case, Evidence
 

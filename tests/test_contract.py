@@ -10,9 +10,9 @@ import pytest
 from pydantic import BaseModel
 
 import masis
-from masis.audit import run_metrics
 from masis.audit.citations import audit_citations
 from masis.audit.issues import CRITIC_LOOP_TYPE
+from masis.audit.measures import run_metrics
 from masis.errors import (
     HTTP_STATUS,
     MAX_ITERATIONS_WARNING,

@@ -20,7 +20,7 @@ from masis.schema import limits
 from masis.schema.case import Case
 from masis.schema.limits import LIMITS
 from masis.services import Workbench
-from masis.services.ingestion import Source, new_token, read_cases
+from masis.services.arrivals.ingestion import Source, new_token, read_cases
 from masis.settings import Settings
 from masis.ui.new_audit import form
 from tests.cli.running import case, lines

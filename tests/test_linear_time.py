@@ -9,9 +9,9 @@ from collections.abc import Callable
 import pytest
 
 from masis.audit.citations import audit_citations
-from masis.audit.instructions import find_instructions
 from masis.audit.output_validation import PydanticValidator
 from masis.audit.sentences import split_sentences
+from masis.audit.text.instructions import find_instructions
 from masis.errors import InputError, InvalidRevision
 from masis.integrations.web.otlp import JSON, exported
 from masis.llm.client.reply_parsing import Unreadable, read
@@ -29,7 +29,7 @@ from masis.screening.grading.methodology import methodology
 from masis.screening.grading.question import read_question
 from masis.screening.grading.relevance import relevance
 from masis.screening.grading.sample_size import sample_sizes
-from masis.services.ingestion import read_cases
+from masis.services.arrivals.ingestion import read_cases
 from masis.settings.secrecy import shown
 from tests.audit.factories import JUDGED_BY, context
 from tests.llm.asking import Judged

@@ -1,4 +1,4 @@
-"""Write the table of metrics in docs/running.md from the one in code (``masis/audit/metric_catalogue.py``).
+"""Write the table of metrics in docs/running.md from the one in code (``masis/audit/measures/metric_catalogue.py``).
 
 python tools/telemetry_reference.py           # writes it
 python tools/telemetry_reference.py --check   # says whether it is current
@@ -11,7 +11,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from masis.audit.metric_catalogue import METRICS, OF_CALL, OF_CRITIQUE, OF_ITERATION, OF_RUN, Metric
+from masis.audit.measures.metric_catalogue import METRICS, OF_CALL, OF_CRITIQUE, OF_ITERATION, OF_RUN, Metric
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "running.md"
 BEGIN, END = "<!-- metrics: made by tools/telemetry_reference.py -->\n", "<!-- end of metrics -->\n"

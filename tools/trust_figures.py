@@ -24,8 +24,8 @@ from benchmarks.trust_simulation import KINDS, coverage, guarantees, monte_carlo
 from masis import read_cases
 from masis.bench.rows import half_of
 from masis.services import Actor, Workbench
-from masis.services.trust import TrustFilter
-from masis.services.trust_summary import figure
+from masis.services.trust.service import TrustFilter
+from masis.services.trust.summary import figure
 from masis.settings import Settings
 from masis.trust.guarantee import loosest, thresholds_for, try_thresholds
 from masis.trust.score import FITTED_ON, fit, probabilities, yield_curve

@@ -16,7 +16,7 @@ from masis.api.roles import build_roles, uses_models
 from masis.audit import citations as citation_engine
 from masis.audit import loop
 from masis.audit.claims import one_check_each
-from masis.audit.concurrency import cancellable, start_audit, start_in_thread
+from masis.audit.control.concurrency import cancellable, start_audit, start_in_thread
 from masis.errors import InputError, StepError
 from masis.observers import observation
 from masis.schema.audit import CitationAudit, Claim, ClaimCheck

@@ -25,7 +25,7 @@ from tqdm import tqdm
 
 from masis.api.audits import begun, chosen_settings, run_audit
 from masis.api.roles import calls_at_once, estimate, unpriced_models, uses_models, with_concurrency
-from masis.audit.concurrency import LOOK_AGAIN_S
+from masis.audit.control.concurrency import LOOK_AGAIN_S
 from masis.errors import InputError, MasisError
 from masis.observers import observation
 from masis.schema.calls import Usage

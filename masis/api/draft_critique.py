@@ -20,14 +20,15 @@ from typing import Any
 from pydantic import ValidationError
 
 from masis.api.roles import build_roles, uses_models
-from masis.audit import acceptance, loop, run_metrics
+from masis.audit import acceptance, loop
 from masis.audit import issues as audit_issues
 from masis.audit.claims import passes
-from masis.audit.concurrency import cancellable, start_audit
 from masis.audit.context import AuditContext
+from masis.audit.control.concurrency import cancellable, start_audit
 from masis.audit.critique import Critic, CritiqueJudgement
 from masis.audit.issues import DRAFT_CRITIQUE_SEVERITY, DRAFT_CRITIQUE_TYPE
 from masis.audit.loop import Clock, Roles
+from masis.audit.measures import run_metrics
 from masis.audit.revision import NO_ACCUSATION, may_replace
 from masis.errors import InputError, StepError
 from masis.observers import observation

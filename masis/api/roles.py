@@ -8,10 +8,10 @@ from functools import partial
 from typing import Any
 
 from masis.audit import loop, output_validation
+from masis.audit.control.run_control import RunControl
 from masis.audit.escalation import EscalatingVerifier, Spared
-from masis.audit.language import innermost, within_languages
-from masis.audit.run_control import RunControl
 from masis.audit.sampling import SampledCritic, SampledEvaluator
+from masis.audit.text.language import innermost, within_languages
 from masis.errors import MissingExtra, SettingsError
 from masis.llm import endpoints, estimates, registry, role_plugins
 from masis.llm.client.model import Model

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from math import prod
 from typing import NamedTuple
 
-from masis.audit import routing
+from masis.audit.control import routing
 from masis.audit.critique import NOT_RUN
 from masis.audit.issues import about_same_words
 from masis.schema.audit import ClaimCheck, Score

@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from masis.audit.assertions import asserts, citations_by_sentence
 from masis.audit.citations import CITATION_NEEDED
 from masis.audit.revision import content_keys
+from masis.audit.text.assertions import asserts, citations_by_sentence
 from masis.schema.audit import Citation, CitationAudit, ClaimCheck, Issue
 from masis.schema.run import Iteration
 

@@ -38,7 +38,7 @@ class Verifier(Protocol):
     """Finds the claims of an answer and judges each against the evidence.
 
     One that supports only some languages names them in an attribute ``languages``, a frozenset of two-letter codes; it
-    is then held to them (``masis/audit/language.py``). None, or no such attribute, means any.
+    is then held to them (``masis/audit/text/language.py``). None, or no such attribute, means any.
     """
 
     def extract(self, answer: str, audit: CitationAudit, query: str) -> tuple[Claim, ...]:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
 from masis.audit.context import AuditContext
-from masis.audit.scores import multiplied, score_of
+from masis.audit.measures.scores import multiplied, score_of
 from masis.schema.audit import CitationAudit, Critique, Issue, IssueType, JudgedBy, Measurement, Score
 from masis.schema.base import Unscored
 from masis.schema.case import Severity

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple, Protocol
 
 from masis.audit.context import AuditContext
-from masis.audit.scores import capped, normalised, score_of
+from masis.audit.measures.scores import capped, normalised, score_of
 from masis.schema.audit import CitationAudit, Critique, Evaluation, FiredRule, JudgedBy, Measurement, Score
 from masis.schema.base import Unscored
 from masis.settings import Settings

@@ -21,19 +21,20 @@ from typing import Any, Protocol, TypeVar
 from pydantic_core import to_jsonable_python
 
 from masis import version
-from masis.audit import acceptance, claims, critique, evaluation, issues, limits, routing, step_events
+from masis.audit import acceptance, claims, critique, evaluation, issues, limits
 from masis.audit.carried import carried, with_carried, with_raised
 from masis.audit.citations import audit_citations
 from masis.audit.citations.given import placed
 from masis.audit.claims import Checked, Verifier
-from masis.audit.concurrency import start_in_thread
 from masis.audit.context import AuditContext
+from masis.audit.control import routing, step_events
+from masis.audit.control.concurrency import start_in_thread
+from masis.audit.control.run_control import Cancelled, Notice, RunControl
 from masis.audit.critique import Critic
 from masis.audit.evaluation import Evaluator
-from masis.audit.instructions import uncertified
 from masis.audit.output_validation import OutputValidator, PydanticValidator, passed
 from masis.audit.revision import NO_ACCUSATION, Reviser, dropped
-from masis.audit.run_control import Cancelled, Notice, RunControl
+from masis.audit.text.instructions import uncertified
 from masis.errors import MAX_ITERATIONS_WARNING, StepError
 from masis.schema.audit import (
     CitationAudit,

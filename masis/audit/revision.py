@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
-from masis.audit.assertions import plain_claim
 from masis.audit.context import AuditContext
-from masis.audit.quotes import located
+from masis.audit.text.assertions import plain_claim
+from masis.audit.text.quotes import located
 from masis.schema.audit import ClaimCheck, Critique, Issue, Revision
 from masis.schema.run import Iteration
 

@@ -3,8 +3,8 @@
 A model that scores the same answer twice need not give the same score. With ``judge_samples`` above 1 the critic and
 the evaluator are asked that often side by side; the mean counts, the spread (highest less lowest) is kept with each
 score, and a spread above ``max_judge_spread`` or a split vote on hallucination sends the run to a person
-(``masis/audit/routing.py``). Samples that failed are reported and left out of the mean; where all failed there is no
-score.
+(``masis/audit/control/routing.py``). Samples that failed are reported and left out of the mean; where all failed there
+is no score.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from functools import partial
 from statistics import fmean
 from typing import Any, NamedTuple, TypeVar
 
-from masis.audit.concurrency import run_concurrently
 from masis.audit.context import AuditContext
+from masis.audit.control.concurrency import run_concurrently
 from masis.audit.critique import Critic, CritiqueJudgement, Objection
 from masis.audit.evaluation import DIMENSIONS, EvaluationJudgement, Evaluator
-from masis.audit.scores import normalised
+from masis.audit.measures.scores import normalised
 from masis.errors import StepError
 from masis.schema.audit import Critique, JudgedBy
 from masis.schema.base import Unscored

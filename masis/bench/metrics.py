@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from masis.audit.statistics import interval
+from masis.audit.measures.statistics import interval
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from masis.audit.issues import CRITIC_LOOP_TYPE
-from masis.audit.statistics import percentile
+from masis.audit.measures.statistics import percentile
 from masis.bench.metrics import Estimate
 from masis.schema.audit import Issue
 from masis.schema.run import Run

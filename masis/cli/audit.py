@@ -52,7 +52,7 @@ from masis.schema.run import Run
 from masis.schema.wording import counted, shortened
 from masis.services import Workbench
 from masis.services.cases import shown_flags
-from masis.services.health import models_asked
+from masis.services.maintenance.health import models_asked
 from masis.services.records import CaseSummary
 from masis.settings import UNCHECKED, Depth, Settings, database_path
 from masis.views.answer import SEVERITIES

@@ -30,7 +30,7 @@ from masis.schema.case import Case
 from masis.schema.reading import FIELDS, SPLIT, columns_in
 from masis.schema.wording import counted, shortened
 from masis.services import Workbench
-from masis.services.lake import LakeService
+from masis.services.arrivals.lake import LakeService
 from masis.services.records import CaseFilter
 from masis.settings import database_path
 from masis.views.numbers import moment

@@ -25,11 +25,12 @@ from masis.integrations.dspy import programs
 from masis.schema.retention import Purge, PurgePlan, RetentionRule
 from masis.schema.review import LogCheck, SubjectCheck
 from masis.schema.wording import counted
-from masis.services import Workbench, backups
-from masis.services.health import without_database
+from masis.services import Workbench
+from masis.services.maintenance import backups
+from masis.services.maintenance.health import without_database
+from masis.services.maintenance.retention import rule_of
 from masis.services.reassessment import Reassessment, in_words
 from masis.services.records import DecisionFilter
-from masis.services.retention import rule_of
 from masis.services.reviews import ReviewService
 from masis.settings import database_path, log_key
 from masis.settings.reference import option_help

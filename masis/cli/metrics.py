@@ -15,10 +15,10 @@ from masis.cli.options import Names, day
 from masis.cli.output import Emit, plain, table
 from masis.datasets.lake import is_lake
 from masis.schema.wording import counted
-from masis.services.lake import MissRate
+from masis.services.arrivals.lake import MissRate
 from masis.services.records import Distribution, MeasureFilter, MetricsReport, Period, Rates
-from masis.services.trust import PeopleReport, TrustFilter
-from masis.services.trust_summary import SIMULATED, figure, short_answers
+from masis.services.trust.service import PeopleReport, TrustFilter
+from masis.services.trust.summary import SIMULATED, figure, short_answers
 from masis.settings import Role
 from masis.trust.machine import Comparison
 from masis.views.metrics import RATES, SPREADS, period_name, share_of

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 import click
 
-from masis.audit.run_control import RunBudget, RunControl
+from masis.audit.control.run_control import RunBudget, RunControl
 from masis.cli import options as shared
 from masis.cli.commands import CommandGroup, JobFailed, argument, command, interrupted, option, options
 from masis.cli.options import Names

@@ -22,9 +22,9 @@ from masis.integrations import require
 from masis.schema.actor import ROLES
 from masis.schema.wording import counted
 from masis.services import Workbench
+from masis.services.arrivals.ingestion import audit_settings, read_sources
+from masis.services.arrivals.ingestion import new_token as token_and_digest
 from masis.services.demo_database import Planned, fill_demo
-from masis.services.ingestion import audit_settings, read_sources
-from masis.services.ingestion import new_token as token_and_digest
 from masis.settings import database_path, demo_database_path, secret, sources_file
 from masis.settings.hosts import AllowedHosts, is_loopback
 from masis.settings.sign_in import SignIn, name_problem, new_secret
@@ -91,8 +91,8 @@ def serve(
     With backup_folder, backups are made at the start and every backup_hours (docs/running.md).
     GET /healthz and /health.json say how the server is (docs/running.md). Who can reach it: docs/security.md.
     """
-    from masis.services import backups as of_backups
-    from masis.services import retention as of_retention
+    from masis.services.maintenance import backups as of_backups
+    from masis.services.maintenance import retention as of_retention
     from masis.ui.shell.reach import Reach
 
     reach = Reach(address, allow_hosts, insecure, SignIn(sign_in) if sign_in else None)
@@ -193,7 +193,7 @@ def ingest(
     import uvicorn
 
     from masis.integrations.web.app import application
-    from masis.services import webhook
+    from masis.services.arrivals import webhook
     from masis.services.jobs import Jobs, WorkerProcess
 
     if not is_loopback(address) and not insecure:

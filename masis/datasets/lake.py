@@ -13,8 +13,8 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, BinaryIO, Literal, NamedTuple, TypedDict, cast, get_args
 
-from masis.audit import run_metrics
 from masis.audit.acceptance import fault_probability
+from masis.audit.measures import run_metrics
 from masis.datasets.writers.lines import case_line
 from masis.errors import InputError
 from masis.schema.case import Case

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from masis.audit.metrics import SUMMED, AddedUp, Distribution, Measure, Period, Sums, add_up, spread_of
+from masis.audit.measures.metrics import SUMMED, AddedUp, Distribution, Measure, Period, Sums, add_up, spread_of
 from masis.datasets.lake import OUTCOMES, Outcome, open_lake
 from masis.store.audits.metrics import MeasureFilter
 

@@ -13,8 +13,8 @@ from typing import NamedTuple, NoReturn
 
 from pydantic import BaseModel
 
+from masis.audit.control.run_control import RunBudget, RunControl
 from masis.audit.output_validation import chosen
-from masis.audit.run_control import RunBudget, RunControl
 from masis.errors import BadReply, MissingExtra, ProviderFailed, SettingsError
 from masis.llm import prices
 from masis.llm.client.limits import Limiter, limiter

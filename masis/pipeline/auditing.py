@@ -24,7 +24,7 @@ from typing import Any, Literal, TypeVar, get_args, overload
 from masis.api import audits
 from masis.api.roles import check_models
 from masis.audit.acceptance import assess
-from masis.audit.concurrency import start_in_thread
+from masis.audit.control.concurrency import start_in_thread
 from masis.errors import AnswerRejected, InputError
 from masis.pipeline.documents import evidence as evidence_of
 from masis.schema.case import Case, check_case

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from masis.api.draft_critique import critique_draft, critique_draft_async
 from masis.api.roles import build_roles, check_models
-from masis.audit.concurrency import start_in_thread
+from masis.audit.control.concurrency import start_in_thread
 from masis.audit.loop import Roles
 from masis.errors import InputError, MasisError, RetrievalFailed, StepError
 from masis.pipeline.documents import documents, evidence

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from masis.audit.run_control import RunBudget, RunControl
+from masis.audit.control.run_control import RunBudget, RunControl
 from masis.errors import InputError, SettingsError
 from masis.llm import registry
 from masis.observers.observation import ScreeningStart, run_to_completion

@@ -9,6 +9,6 @@ from masis.services.access import OPEN, SIGN_IN_REQUIRED, Access
 from masis.services.audits import POLICY
 from masis.services.cases import CaseView
 from masis.services.demo_database import demo_case_files, demo_cases, recorded_settings
-from masis.services.health import HealthItem, HealthReport
+from masis.services.maintenance.health import HealthItem, HealthReport
 from masis.services.workbench import Workbench
 from masis.version import app_root

@@ -16,8 +16,8 @@ from masis.schema.case import Case
 from masis.schema.review import Decision
 from masis.schema.run import Event, Iteration, Run, RunWarning, StepsDone
 from masis.services.access import OPEN, Access
-from masis.services.guarantees import Guarantees
 from masis.services.records import RunProgress
+from masis.services.trust.guarantees import Guarantees
 from masis.settings import Settings
 from masis.store import Store
 from masis.store.audits.runs import Runs

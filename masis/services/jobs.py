@@ -40,7 +40,7 @@ from masis.schema.actor import Actor
 from masis.schema.review import CaseState, Standing
 from masis.screening.grading.question import Part
 from masis.screening.rounds.round_loop import new_screening_id
-from masis.services import ingestion
+from masis.services.arrivals import ingestion
 from masis.services.records import CaseFilter
 from masis.services.workbench import Workbench
 from masis.settings import Settings

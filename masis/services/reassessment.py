@@ -21,8 +21,8 @@ from masis.schema.run import ReviewCode, Run
 from masis.schema.wording import counted
 from masis.services.access import OPEN, Access
 from masis.services.audits import POLICY, acceptance_entry
-from masis.services.guarantees import Guarantees
 from masis.services.reviews import name_of
+from masis.services.trust.guarantees import Guarantees
 from masis.settings import Settings
 from masis.store import Store
 from masis.store.records import Assessed

@@ -1,6 +1,6 @@
 """The values that use cases take and return: filters, pages, summaries. Pages import them from here, not the store."""
 
-from masis.audit.metrics import Bin, Distribution, Measure, Period, Rate, Rates
+from masis.audit.measures.metrics import Bin, Distribution, Measure, Period, Rate, Rates
 from masis.store.audits.inbox import Acknowledged, Form, Received
 from masis.store.audits.metrics import MeasuredRun, MeasureFilter, MetricsReport, Pick
 from masis.store.audits.queue import NOT_DECIDED

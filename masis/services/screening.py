@@ -14,7 +14,7 @@ from datetime import timedelta
 from functools import cache
 from typing import Any, Literal, NamedTuple
 
-from masis.audit.run_control import CancelToken, RunBudget, RunControl
+from masis.audit.control.run_control import CancelToken, RunBudget, RunControl
 from masis.datasets.readers.abstracts.decisions import Decided, decision_of
 from masis.datasets.writers.screenings import write_screening_csv, write_screening_ris
 from masis.errors import InputError, Removed

@@ -5,25 +5,25 @@ from __future__ import annotations
 from pathlib import Path
 
 from masis.schema.actor import Actor
-from masis.services import health
 from masis.services.access import OPEN, Access
+from masis.services.arrivals.imports import ImportService
+from masis.services.arrivals.ingestion import IngestionService
+from masis.services.arrivals.lake import LakeService
+from masis.services.arrivals.versions import VersionService
 from masis.services.audits import AuditService
-from masis.services.backups import BackupService
 from masis.services.cases import CaseService
 from masis.services.datasets import DatasetService, ExportService
 from masis.services.drafts import DraftService
-from masis.services.health import HealthItem, HealthReport
-from masis.services.imports import ImportService
-from masis.services.ingestion import IngestionService
-from masis.services.lake import LakeService
+from masis.services.maintenance import health
+from masis.services.maintenance.backups import BackupService
+from masis.services.maintenance.health import HealthItem, HealthReport
+from masis.services.maintenance.retention import RetentionService
 from masis.services.reassessment import ReassessmentService
 from masis.services.records import Unguarded
-from masis.services.retention import RetentionService
 from masis.services.reviews import ReviewService
 from masis.services.screening import CorpusService, ScreeningService
 from masis.services.team import TeamService
-from masis.services.trust import TrustService
-from masis.services.versions import VersionService
+from masis.services.trust.service import TrustService
 from masis.settings import Settings, log_key
 from masis.store import Store
 

@@ -136,7 +136,7 @@ class BatchSummary:
             )
 
     def _latencies(self, settings: Settings) -> Iterator[str]:
-        from masis.audit.statistics import percentile  # loads numpy, which most commands do without
+        from masis.audit.measures.statistics import percentile  # loads numpy, which most commands do without
 
         limits = {
             "critic": settings.call_deadline_s,

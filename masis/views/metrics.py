@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from datetime import date, timedelta
 from typing import Any, NamedTuple
 
-from masis.audit.metrics import Bin, Distribution, Measure, Period, Rate, Rates
+from masis.audit.measures.metrics import Bin, Distribution, Measure, Period, Rate, Rates
 from masis.views.numbers import NOTHING, day, in_unit, percent
 
 

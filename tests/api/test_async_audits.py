@@ -9,7 +9,7 @@ import pytest
 
 import masis
 from masis.api.draft_critique import critique_draft, critique_draft_async
-from masis.audit.concurrency import AUDITS_THAT_WAIT
+from masis.audit.control.concurrency import AUDITS_THAT_WAIT
 from masis.schema.run import Run
 from masis.settings import Settings
 from tests.llm.asking import CASE

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from masis.audit import claims, critique
-from masis.audit.assertions import citations_by_sentence, claim_within
 from masis.audit.citations import audit_citations
 from masis.audit.context import AuditContext
 from masis.audit.critique import CritiqueJudgement
+from masis.audit.text.assertions import citations_by_sentence, claim_within
 from masis.schema.audit import CitationAudit, Claim, ClaimCheck, Contradiction, Critique, Issue, JudgedBy
 from masis.schema.case import Case, Evidence, Severity
 from masis.schema.run import Iteration

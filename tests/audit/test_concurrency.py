@@ -15,8 +15,8 @@ from types import FrameType
 
 import pytest
 
-from masis.audit import concurrency
-from masis.audit.concurrency import AUDITS_THAT_WAIT, awaited, run_concurrently, settled, start_audit
+from masis.audit.control import concurrency
+from masis.audit.control.concurrency import AUDITS_THAT_WAIT, awaited, run_concurrently, settled, start_audit
 from masis.errors import StepError
 from tests.waiting import run_at_once, until
 

@@ -15,8 +15,8 @@ from masis.audit import critique, evaluation, loop
 from masis.audit.context import AuditContext
 from masis.audit.critique import Objection
 from masis.audit.evaluation import EvaluationJudgement
+from masis.audit.measures.scores import capped, multiplied, normalised
 from masis.audit.sampling import SAMPLE, Sample, SampledCritic, SampledEvaluator
-from masis.audit.scores import capped, multiplied, normalised
 from masis.errors import CriticFailed
 from masis.observers.observation import run_to_completion
 from masis.schema.audit import CitationAudit, Critique, Evaluation, Measurement

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from masis import Case, Evidence, Settings, run_audit, verify_claims
 from masis.api.roles import build_roles
 from masis.audit import acceptance, issues
-from masis.audit.instructions import REASON, Instruction, find_instructions, shown, uncertified
-from masis.audit.language import WithinLanguages, detect_language, within_languages
+from masis.audit.text.instructions import REASON, Instruction, find_instructions, shown, uncertified
+from masis.audit.text.language import WithinLanguages, detect_language, within_languages
 from masis.offline.roles.drafter import OfflineDrafter
 from masis.schema.audit import Claim, ClaimCheck, Quote
 from masis.schema.run import MUST_LOOK, Run

@@ -8,9 +8,9 @@ import pytest
 
 from masis.api.audits import audit_citations
 from masis.audit import claims, issues
-from masis.audit.assertions import asserts, citations_by_sentence, claim_within
 from masis.audit.claims import Strictness, one_check_each
 from masis.audit.critique import Objection
+from masis.audit.text.assertions import asserts, citations_by_sentence, claim_within
 from masis.schema.audit import Claim, ClaimCheck, Contradiction, IssueType, MissingPoint, ReferenceCheck
 from masis.schema.case import Severity
 from masis.settings import Settings

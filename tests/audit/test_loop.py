@@ -17,10 +17,10 @@ from masis.api import stepwise
 from masis.audit import loop
 from masis.audit.citations import audit_citations
 from masis.audit.context import AuditContext
+from masis.audit.control.run_control import Place, RunControl
 from masis.audit.critique import CritiqueJudgement
 from masis.audit.evaluation import EvaluationJudgement
 from masis.audit.limits import answer_within, evidence_within
-from masis.audit.run_control import Place, RunControl
 from masis.errors import ProviderFailed, ReviserFailed, StepError
 from masis.observers.observation import run_to_completion
 from masis.schema import limits

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from masis.audit import critique, issues, loop, routing
+from masis.audit import critique, issues, loop
 from masis.audit.carried import carried
 from masis.audit.citations import audit_citations
+from masis.audit.control import routing
 from masis.audit.critique import Objection
 from masis.audit.revision import dropped
 from masis.observers.observation import run_to_completion

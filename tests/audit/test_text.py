@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from masis.audit.quotes import located, located_parts
 from masis.audit.sentences import split_sentences
+from masis.audit.text.quotes import located, located_parts
 
 
 def pieces(text: str) -> list[str]:

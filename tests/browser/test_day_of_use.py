@@ -18,8 +18,8 @@ from playwright.sync_api import expect
 from masis.schema.actor import Actor
 from masis.schema.review import CaseState
 from masis.services import Workbench
+from masis.services.maintenance.retention import rule_of
 from masis.services.records import CaseFilter, CaseSummary
-from masis.services.retention import rule_of
 from tests.browser.conftest import Tab
 from tests.browser.test_decision import panel
 from tests.browser.test_keyboard import ready

@@ -16,7 +16,7 @@ from masis.datasets.writers.decisions import COLUMNS, write_log_csv
 from masis.datasets.writers.lines import escape_formula
 from masis.schema.case import Case
 from masis.services import Workbench
-from masis.services.retention import rule_of
+from masis.services.maintenance.retention import rule_of
 from masis.store.records import DecisionFilter
 from tests.cases import case_of
 from tests.reviewing import ADA, decide, undone

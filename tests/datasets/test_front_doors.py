@@ -28,7 +28,7 @@ from masis.datasets.mapping.reader import read_any
 from masis.errors import InputError
 from masis.schema.actor import Actor
 from masis.schema.case import Case, case_of
-from masis.services.ingestion import read_cases as read_body
+from masis.services.arrivals.ingestion import read_cases as read_body
 from masis.services.workbench import Workbench
 from masis.store import Store
 

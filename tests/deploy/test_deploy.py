@@ -26,7 +26,7 @@ from websockets.sync.client import connect
 from websockets.typing import Origin, Subprotocol
 
 from masis.services import Workbench
-from masis.services.ingestion import new_token
+from masis.services.arrivals.ingestion import new_token
 from masis.settings.sign_in import new_secret
 from tests.cli.running import case, lines
 from tests.waiting import until

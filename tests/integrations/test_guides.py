@@ -16,14 +16,14 @@ import pytest
 from click.testing import CliRunner
 from starlette.testclient import TestClient
 
-from masis.audit.metric_catalogue import METRICS
+from masis.audit.measures.metric_catalogue import METRICS
 from masis.cli import main
 from masis.integrations.web import app as web
 from masis.schema.case import Case
 from masis.schema.review import Decision
 from masis.services import Workbench
-from masis.services.ingestion import Source, new_token
-from masis.services.webhook import Webhook
+from masis.services.arrivals.ingestion import Source, new_token
+from masis.services.arrivals.webhook import Webhook
 from masis.settings import Settings
 from tests.cli.running import case, example
 from tests.loopback import receiver

@@ -15,7 +15,7 @@ from starlette.testclient import TestClient
 from masis.integrations.web import app as web
 from masis.integrations.web import otlp
 from masis.services import Workbench
-from masis.services.ingestion import Source
+from masis.services.arrivals.ingestion import Source
 from tests.integrations.test_web import DIGEST, SEND, audited, ingesting, stored
 from tests.waiting import until
 from tools.serving import free_port

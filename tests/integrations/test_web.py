@@ -19,7 +19,7 @@ from masis.errors import HTTP_STATUS, DatabaseBusy, DatabaseFull, MasisError, Se
 from masis.integrations.web import app as web
 from masis.schema.team import QueuePolicy
 from masis.services import Workbench
-from masis.services.ingestion import Rule, Source, drawn, new_token, read_sources
+from masis.services.arrivals.ingestion import Rule, Source, drawn, new_token, read_sources
 from tests.cli.running import case, lines, start
 from tests.reviewing import ADA, decide
 from tests.store.factories import a_case

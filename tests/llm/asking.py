@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from masis.audit.run_control import RunControl
+from masis.audit.control.run_control import RunControl
 from masis.llm.client.model import Model
 from masis.llm.registry import asker
 from masis.llm.roles.prompting import Prompt

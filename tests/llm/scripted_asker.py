@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from masis.audit.run_control import RunControl
+from masis.audit.control.run_control import RunControl
 from masis.errors import BadReply, StepError
 from masis.llm.client.reply_parsing import Unreadable, read
 from masis.llm.roles.prompting import Prompt, R

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from masis.audit.run_control import CancelToken, RunBudget, RunControl
+from masis.audit.control.run_control import CancelToken, RunBudget, RunControl
 from masis.errors import BadReply, ProviderFailed, StepError
 from masis.llm.client.limits import LONGEST_HOLD_S, Limiter, limiter
 from masis.llm.client.retry import Again, NoTimeToRetry, RetryCancelled, RetryPolicy

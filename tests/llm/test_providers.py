@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from masis.api import audits
-from masis.audit.run_control import RunBudget, RunControl
+from masis.audit.control.run_control import RunBudget, RunControl
 from masis.errors import BadReply, ProviderFailed
 from masis.llm import registry
 from masis.llm.client.retry import retry_after

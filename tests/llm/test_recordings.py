@@ -15,7 +15,7 @@ import masis
 from masis.api.audits import run_audit
 from masis.api.batch import Budget
 from masis.api.roles import addresses, build_roles, check_models, estimate, pin_versions, probe_model, uses_models
-from masis.audit.run_control import RunControl
+from masis.audit.control.run_control import RunControl
 from masis.errors import BadReply, SettingsError
 from masis.llm import recordings, registry
 from masis.llm.recordings import RecordedReply

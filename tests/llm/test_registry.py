@@ -23,7 +23,7 @@ from masis.api.roles import (
     unpriced_models,
     with_concurrency,
 )
-from masis.audit.run_control import RunControl
+from masis.audit.control.run_control import RunControl
 from masis.errors import MissingExtra, SettingsError, StepError
 from masis.llm import role_plugins
 from masis.llm.client.model import OUTCOMES, RAW_KEPT, Model

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
 from masis.audit.context import AuditContext
+from masis.audit.control.run_control import RunControl
 from masis.audit.output_validation import Rescued
-from masis.audit.run_control import RunControl
 from masis.errors import BadReply, ProviderFailed
 from masis.llm.client import schemas, shared_schema
 from masis.llm.client.json_repair import RepairRefused, verify_repair

@@ -9,9 +9,10 @@ import pytest
 import masis
 from masis.api.audits import audit_citations
 from masis.api.roles import build_roles
-from masis.audit import critique, loop, run_control
-from masis.audit.assertions import citations_by_sentence, claim_within
+from masis.audit import critique, loop
 from masis.audit.context import AuditContext
+from masis.audit.control import run_control
+from masis.audit.text.assertions import citations_by_sentence, claim_within
 from masis.observers.observation import run_to_completion
 from masis.offline.matching.evidence_index import Assessment, EvidenceIndex
 from masis.offline.roles.drafter import NOTHING_FOUND, OfflineDrafter

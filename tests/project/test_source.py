@@ -105,8 +105,8 @@ def test_constraints_and_requirements_pin_names_and_versions_and_name_no_address
 
 GIVEN_UP = re.compile(r"\b(?:told|borne|as it came)\b", re.IGNORECASE)
 WORD_LISTS = {
-    "masis/audit/instructions.py",
-    "masis/audit/instructions.toml",
+    "masis/audit/text/instructions.py",
+    "masis/audit/text/instructions.toml",
     "masis/offline/text/tokens.py",
     "masis/offline/inference/minilm/tokenizer.json",
 }

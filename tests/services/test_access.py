@@ -23,8 +23,8 @@ from masis.schema.team import QueuePolicy, SavedView
 from masis.services import SIGN_IN_REQUIRED, Workbench
 from masis.services.access import ACTS
 from masis.services.jobs import Jobs
+from masis.services.maintenance.retention import rule_of
 from masis.services.records import CaseFilter, DecisionFilter
-from masis.services.retention import rule_of
 from masis.services.reviews import SIGNED_IN_BY
 from masis.settings import Settings
 from tests.store.factories import a_case, a_run, an_audited_case

@@ -10,7 +10,7 @@ import pytest
 from masis.llm.recordings import RecordedReply
 from masis.schema.run import Run
 from masis.services import Workbench
-from masis.services.retention import rule_of
+from masis.services.maintenance.retention import rule_of
 from masis.settings import Settings
 from tests.llm.asking import CASE, KEY, settings_for
 from tests.reviewing import ADA

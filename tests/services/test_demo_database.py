@@ -15,8 +15,8 @@ from masis.schema.team import QueuePolicy
 from masis.services import Workbench, demo_database
 from masis.services.demo_database import DEMO, REVIEWERS, SIMULATED, VERSION, fill_demo
 from masis.services.records import CaseFilter
-from masis.services.trust import TrustFilter
-from masis.services.trust_summary import short_answers
+from masis.services.trust.service import TrustFilter
+from masis.services.trust.summary import short_answers
 from masis.views.comparison import differing
 from tests.reviewing import ADA
 

@@ -14,7 +14,8 @@ from click.testing import CliRunner
 
 from masis.api import roles as api_roles
 from masis.cli import main
-from masis.services import HealthItem, Workbench, demo_cases, health
+from masis.services import HealthItem, Workbench, demo_cases
+from masis.services.maintenance import health
 from masis.settings import ROLES, Settings
 from masis.store.core import connections
 from masis.ui.admin.health_reports import look_at
@@ -137,7 +138,7 @@ def test_a_door_whose_library_is_absent_is_no_fault(monkeypatch: pytest.MonkeyPa
 def test_every_door_names_an_extra_and_a_module_of_ours_that_is_there() -> None:
     import tomllib
 
-    root = Path(health.__file__).resolve().parents[2]
+    root = Path(health.__file__).resolve().parents[3]
     extras = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
     for door in health.INTEGRATIONS:
         assert door.extra in extras

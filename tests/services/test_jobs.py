@@ -24,7 +24,7 @@ from masis.schema.review import Decision
 from masis.schema.team import QueuePolicy
 from masis.screening.demo import CORPUS
 from masis.services import Actor, Workbench, demo_cases
-from masis.services.ingestion import audit_settings
+from masis.services.arrivals.ingestion import audit_settings
 from masis.services.jobs import Job, Jobs, WorkerProcess, run_job
 from masis.services.records import CaseFilter
 from masis.settings import Settings

@@ -13,7 +13,7 @@ import pytest
 
 from masis import run_audit
 from masis.services import Workbench
-from masis.services.retention import AUTOMATIC, rule_of, start_automatic
+from masis.services.maintenance.retention import AUTOMATIC, rule_of, start_automatic
 from masis.settings import Settings
 from tests.cases import case_of
 from tests.reviewing import ADA
@@ -75,7 +75,7 @@ def test_by_itself_only_a_small_file_is_rewritten_since_others_wait_meanwhile(
 ) -> None:
     old(bench)
     bench.settings = Settings(retention_auto=True)
-    monkeypatch.setattr("masis.services.retention.QUIETLY_SHRUNK", most)
+    monkeypatch.setattr("masis.services.maintenance.retention.QUIETLY_SHRUNK", most)
     asked = threading.Event()
     monkeypatch.setattr(bench.store, "shrink", lambda *_, **__: asked.set())
     working = start_automatic(bench.retention, bench.settings, every=timedelta(days=1))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from masis.audit.run_control import RunControl
+from masis.audit.control.run_control import RunControl
 from masis.datasets.readers.abstracts import read_abstracts
 from masis.datasets.readers.abstracts.decisions import decision_of
 from masis.datasets.writers.screenings import write_screening_csv, write_screening_ris
@@ -23,8 +23,8 @@ from masis.screening.sources import pubmed
 from masis.screening.sources.pubmed import pubmed_of
 from masis.screening.sources.retrievers import search_source
 from masis.services import Workbench
+from masis.services.maintenance.retention import rule_of
 from masis.services.records import ScreeningLogFilter
-from masis.services.retention import rule_of
 from masis.services.screening import ScreeningService
 from masis.settings import Settings
 from masis.store import Store

@@ -10,9 +10,9 @@ from masis.schema.case import Case
 from masis.schema.review import Decision
 from masis.schema.team import QueuePolicy
 from masis.services import Workbench
+from masis.services.arrivals.versions import LONGEST_TEXT, fillable
 from masis.services.cases import versions_of
 from masis.services.records import CaseFilter
-from masis.services.versions import LONGEST_TEXT, fillable
 from tests.store.factories import a_case, a_run
 
 ADA, BEN = Actor(name="Ada"), Actor(name="Ben")

@@ -19,9 +19,10 @@ from cryptography.x509.oid import NameOID
 
 from masis.errors import SettingsError
 from masis.schema.team import QueuePolicy
-from masis.services import Workbench, webhook
-from masis.services.ingestion import CaseStatus
-from masis.services.webhook import Webhook, is_public
+from masis.services import Workbench
+from masis.services.arrivals import webhook
+from masis.services.arrivals.ingestion import CaseStatus
+from masis.services.arrivals.webhook import Webhook, is_public
 from masis.settings import Settings
 from tests.loopback import Call, receiver
 from tests.reviewing import ADA, decide, undone

@@ -16,9 +16,9 @@ from masis.schema.case import Case
 from masis.schema.review import Decision
 from masis.schema.run import Run
 from masis.services import POLICY, Workbench, demo_cases
+from masis.services.arrivals.imports import LOOKED_AT
 from masis.services.drafts import case_subject
-from masis.services.imports import LOOKED_AT
-from masis.services.retention import rule_of
+from masis.services.maintenance.retention import rule_of
 from masis.services.reviews import ReviewService
 from masis.settings import Settings
 from masis.store import Store

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from masis.audit import critique
-from masis.audit.metrics import Distribution, Measure, equal_bounds
+from masis.audit.measures.metrics import Distribution, Measure, equal_bounds
 from masis.schema.base import Unscored
 from masis.schema.calls import Usage
 from masis.schema.run import Iteration, Run

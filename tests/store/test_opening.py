@@ -26,8 +26,8 @@ from masis.errors import (
     OtherSchema,
     StoreError,
 )
-from masis.services.backups import BackupService, make_if_due
-from masis.services.health import of_backups
+from masis.services.maintenance.backups import BackupService, make_if_due
+from masis.services.maintenance.health import of_backups
 from masis.settings import Settings
 from masis.store import Store
 from masis.store.core import backup, connections, guards, migrations

@@ -29,8 +29,8 @@ from masis.schema.case import Case
 from masis.schema.review import Decision
 from masis.schema.run import Run
 from masis.services import Workbench
+from masis.services.maintenance.retention import rule_of
 from masis.services.records import Received
-from masis.services.retention import rule_of
 from masis.settings import Settings
 from masis.store.core import backup
 from tests.store.factories import a_case

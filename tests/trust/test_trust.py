@@ -21,8 +21,8 @@ from masis.schema.team import QueuePolicy
 from masis.schema.trust import FaultScore
 from masis.services import Workbench
 from masis.services.access import SIGN_IN_REQUIRED
-from masis.services.trust import TrustFilter, TrustService
-from masis.services.trust_summary import figure, how_far, how_sure, in_words, short_answers
+from masis.services.trust.service import TrustFilter, TrustService
+from masis.services.trust.summary import figure, how_far, how_sure, in_words, short_answers
 from masis.settings import Settings
 from masis.store.records import CaseFilter
 from masis.trust.agreement import (
@@ -702,7 +702,7 @@ def test_a_guarantee_lapses_with_rule_settings_and_score_and_when_spot_checks_sp
     changed = TrustService(bench.store, Settings(review_threshold=0.9))
     watched = changed.watch()
     assert "settings" in watched.lapsed
-    monkeypatch.setattr("masis.services.guarantees.RULE_VERSION", "99")
+    monkeypatch.setattr("masis.services.trust.guarantees.RULE_VERSION", "99")
     watched = bench.trust.watch()
     assert "rule" in watched.lapsed
     monkeypatch.undo()

@@ -94,7 +94,7 @@ def test_the_frame_of_every_page_says_what_is_wrong_and_leads_to_what_to_do(
 
 
 def test_a_disk_that_fills_up_is_said_at_once(audited_workbench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("masis.services.health.LEAST_FREE_BYTES", 10**18)
+    monkeypatch.setattr("masis.services.maintenance.health.LEAST_FREE_BYTES", 10**18)
     assert "**Health checks failed:** disk." in texts(open_page())
 
 

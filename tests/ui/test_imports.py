@@ -12,7 +12,7 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from masis.services import Workbench
-from masis.services.imports import ImportService, ImportStep
+from masis.services.arrivals.imports import ImportService, ImportStep
 from masis.ui.imports.page import COLUMNS, IMPORTS, FileImport
 from tests.reviewing import ADA
 from tests.ui.conftest import Serve, open_page, texts

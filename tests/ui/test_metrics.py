@@ -11,8 +11,8 @@ from streamlit.testing.v1 import AppTest
 
 from masis.schema.run import RunWarning
 from masis.services import Workbench
-from masis.services.trust import TrustFilter
-from masis.services.trust_summary import IN_VIEW, figure, how_sure
+from masis.services.trust.service import TrustFilter
+from masis.services.trust.summary import IN_VIEW, figure, how_sure
 from masis.store.audits.metrics import MeasureFilter, Pick
 from masis.ui.components.linked_table import Row
 from masis.ui.metrics.page import model_rows, period_rows, picked_words, run_columns, run_rows

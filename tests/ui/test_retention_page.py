@@ -13,7 +13,7 @@ from masis.schema.actor import Actor
 from masis.schema.retention import PurgePlan, RetentionRule
 from masis.schema.team import QueuePolicy
 from masis.services import Workbench
-from masis.services.retention import rule_of
+from masis.services.maintenance.retention import rule_of
 from masis.store.retention.removal import Retention
 from masis.ui.admin import retention_page
 from masis.ui.admin.retention_page import parts_words, plan_row

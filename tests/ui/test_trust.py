@@ -6,7 +6,7 @@ import pytest
 
 from masis.schema.team import QueuePolicy
 from masis.services import Workbench
-from masis.services.trust_summary import IN_VIEW
+from masis.services.trust.summary import IN_VIEW
 from masis.ui.trust.page import VIEWS
 from tests.reviewing import decide
 from tests.ui.conftest import AUDITED, open_page, texts

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from masis import run_audit
-from masis.audit.instructions import find_instructions
+from masis.audit.text.instructions import find_instructions
 from masis.schema.audit import Claim, ClaimCheck, Contradiction, Issue, QuoteCheck, ReferenceCheck
 from masis.schema.run import ReviewCode, ReviewReason, Run
 from masis.views.headline import KINDS, LONGEST_HEADLINE, LONGEST_IN_HEAD, headline, standing

@@ -1,7 +1,7 @@
 """Citations that came beside an answer: what they cover, what they name, and whether their quotes stand there.
 
-A quote counts as verbatim as a careful copyist may have written it (``masis/audit/quotes.py``). What is not done here:
-no quote is checked against evidence without text.
+A quote counts as verbatim as a careful copyist may have written it (``masis/audit/text/quotes.py``). What is not done
+here: no quote is checked against evidence without text.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from masis.audit.citations.resolution import NOTHING, EvidenceIndex, Resolution
-from masis.audit.quotes import Located, located, located_parts
 from masis.audit.sentences import Unit, split_sentences
+from masis.audit.text.quotes import Located, located, located_parts
 from masis.schema.audit import QuoteCheck
 from masis.schema.case import Evidence, GivenCitation
 

@@ -27,10 +27,10 @@ from pydantic import BaseModel, ValidationError
 from masis.api import audits
 from masis.api.roles import build_roles, calls_at_once
 from masis.audit import issues, loop
-from masis.audit.concurrency import cancellable, start_in_thread
 from masis.audit.context import AuditContext
+from masis.audit.control.concurrency import cancellable, start_in_thread
+from masis.audit.control.run_control import RunBudget, RunControl
 from masis.audit.critique import CritiqueJudgement, ruled
-from masis.audit.run_control import RunBudget, RunControl
 from masis.errors import ProviderFailed, SettingsError, StepError
 from masis.integrations.dspy.contracts import CriticLoopOutput, RevisionAgentOutput, critique_of
 from masis.integrations.dspy.plugin import SHAPES, examples_of, with_program

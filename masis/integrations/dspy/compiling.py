@@ -23,8 +23,8 @@ import numpy as np
 import tqdm
 
 from masis import version
-from masis.audit.concurrency import run_concurrently
-from masis.audit.run_control import RunControl
+from masis.audit.control.concurrency import run_concurrently
+from masis.audit.control.run_control import RunControl
 from masis.bench.metrics import Estimate, Resamples
 from masis.errors import MissingExtra, ProviderFailed, SettingsError, StepError
 from masis.integrations.dspy import labelled, metric, programs

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from masis.api.audits import audit_citations
 from masis.audit.issues import CRITIC_LOOP_TYPE
-from masis.audit.quotes import located
+from masis.audit.text.quotes import located
 from masis.integrations.dspy.labelled import Expected, Labelled
 from masis.schema.audit import Issue
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any, TypeAlias, TypedDict
 
 from langchain_core.runnables import Runnable
 
-from masis.audit.run_control import RunControl
+from masis.audit.control.run_control import RunControl
 from masis.errors import InputError, RetrievalFailed
 from masis.integrations.langgraph.state import (
     EvidenceList,

@@ -12,8 +12,8 @@ from langgraph.config import get_stream_writer
 
 from masis.api import stepwise
 from masis.api.roles import check_models
-from masis.audit import step_events
-from masis.audit.run_control import RunControl
+from masis.audit.control import step_events
+from masis.audit.control.run_control import RunControl
 from masis.integrations.langgraph.state import Json, case_of, evidence_of, node, run_of, same_case, state_entry, text_of
 from masis.schema.audit import Critique
 from masis.schema.case import Case

@@ -19,8 +19,8 @@ from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda
 from pydantic import BaseModel, ValidationError
 
 from masis import schema
-from masis.audit.concurrency import start_in_thread
-from masis.audit.run_control import RunBudget, RunControl
+from masis.audit.control.concurrency import start_in_thread
+from masis.audit.control.run_control import RunBudget, RunControl
 from masis.errors import InputError
 from masis.schema.case import Case, Evidence
 from masis.schema.documents import ID_KEYS, TEXT_KEYS, read_document

@@ -22,9 +22,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from masis.audit.assertions import sentence_claims
 from masis.audit.claims import Checked, one_check_each
 from masis.audit.sentences import split_sentences
+from masis.audit.text.assertions import sentence_claims
 from masis.errors import StepError
 from masis.integrations.local.scoring import LocalScorer
 from masis.llm.roles.verdicts import failed, unverifiable

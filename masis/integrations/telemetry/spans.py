@@ -20,7 +20,7 @@ from opentelemetry.metrics import Meter, MeterProvider, get_meter_provider
 from opentelemetry.trace import SpanKind, Status, StatusCode, Tracer, TracerProvider
 
 from masis import version
-from masis.audit import metric_catalogue, run_metrics
+from masis.audit.measures import metric_catalogue, run_metrics
 from masis.observers import observation
 from masis.schema.calls import ModelCall
 from masis.schema.drafts import CritiqueResult
@@ -357,7 +357,7 @@ def place() -> dict[str, str]:
 
 
 class Instruments:
-    """One instrument a metric of the table (``masis/audit/metric_catalogue.py``). Safe to use from several threads."""
+    """One instrument a metric of ``masis/audit/measures/metric_catalogue.py``. Safe to use from several threads."""
 
     def __init__(self, meter: Meter) -> None:
         self._made: dict[str, Any] = {}

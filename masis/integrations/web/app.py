@@ -30,8 +30,8 @@ from masis.errors import InputError, MasisError, MissingExtra
 from masis.integrations.token_bucket import Bucket
 from masis.integrations.web import otlp
 from masis.schema.case import Case
+from masis.services.arrivals.ingestion import CaseStatus, IngestionService, Source, token_digest
 from masis.services.background import Repeated
-from masis.services.ingestion import CaseStatus, IngestionService, Source, token_digest
 from masis.services.records import Acknowledged, Form, Received
 from masis.settings.hosts import AllowedHosts
 

@@ -16,8 +16,8 @@ from typing import Generic, TypeVar
 
 from pydantic import BaseModel
 
+from masis.audit.control.run_control import RunControl
 from masis.audit.output_validation import Rescued
-from masis.audit.run_control import RunControl
 from masis.audit.sampling import SAMPLE
 from masis.errors import BadReply, ContextFull, ProviderFailed, StepError
 from masis.llm.client import schemas, shared_schema

@@ -9,7 +9,7 @@ from contextlib import suppress
 from types import ModuleType
 from typing import Any, Literal, NamedTuple
 
-from masis.audit.concurrency import awaited
+from masis.audit.control.concurrency import awaited
 from masis.llm.endpoints import Endpoint
 from masis.llm.providers import provider_errors
 from masis.llm.providers.base import (

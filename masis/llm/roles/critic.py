@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from masis.audit.context import AuditContext
 from masis.audit.critique import CritiqueJudgement, Objection
-from masis.audit.quotes import located
+from masis.audit.text.quotes import located
 from masis.errors import BadReply, CriticFailed, InvalidCritique, StepError
 from masis.llm.roles.prompting import Asker, Prompt, answer, compose, load, question_and_evidence, rows
 from masis.llm.roles.replies import CritiqueReply, RaisedIssue

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from masis.audit.context import AuditContext
 from masis.audit.evaluation import DIMENSIONS, EvaluationJudgement
-from masis.audit.scores import normalised
+from masis.audit.measures.scores import normalised
 from masis.errors import StepError
 from masis.llm.roles.prompting import Asker, Prompt, answer, compose, load, question_and_evidence, rows
 from masis.llm.roles.replies import EvaluationReply

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from pydantic import BaseModel
 
-from masis.audit.run_control import RunControl
+from masis.audit.control.run_control import RunControl
 from masis.schema.case import Evidence
 
 R = TypeVar("R", bound=BaseModel)
@@ -175,7 +175,7 @@ def disarmed(text: str) -> str:
     """The text with an invisible joiner in each control word of a chat template.
 
     A server that fills its template first and tokenises then would take such a word for the end of our message and the
-    beginning of somebody else's. Quotes are found with the joiner as without (``masis/audit/quotes.py``).
+    beginning of somebody else's. Quotes are found with the joiner as without (``masis/audit/text/quotes.py``).
     """
     return _CONTROL_WORD.sub(lambda found: found.group() + _JOINER, text)
 

@@ -1,8 +1,8 @@
 """What a model is asked to answer: one record a prompt.
 
 Fields stand in the order in which they are to be written: reasons before the verdicts that rest on them. Scores are let
-through as they come (0.85, 85, "high", NaN): the rules in code read them (``masis/audit/scores.py``), and what is no
-number is unscored. Anything else of a wrong type makes the reply malformed; unknown fields are ignored.
+through as they come (0.85, 85, "high", NaN): the rules in code read them (``masis/audit/measures/scores.py``), and what
+is no number is unscored. Anything else of a wrong type makes the reply malformed; unknown fields are ignored.
 """
 
 from __future__ import annotations

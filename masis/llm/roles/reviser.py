@@ -10,10 +10,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from masis.audit.assertions import asserts
 from masis.audit.context import AuditContext
-from masis.audit.quotes import located
-from masis.audit.scores import normalised
+from masis.audit.measures.scores import normalised
+from masis.audit.text.assertions import asserts
+from masis.audit.text.quotes import located
 from masis.errors import BadReply, InvalidRevision, ReviserFailed
 from masis.llm.roles.prompting import Asker, Prompt, answer, compose, load, question_and_evidence, rows, without_fences
 from masis.llm.roles.replies import ChangeMade, RevisionReply

@@ -14,8 +14,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, get_args
 
 from masis.audit.citations.resolution import index_of
-from masis.audit.quotes import located, located_parts
-from masis.audit.scores import normalised
+from masis.audit.measures.scores import normalised
+from masis.audit.text.quotes import located, located_parts
 from masis.errors import StepError
 from masis.llm.roles.prompting import rearmed
 from masis.llm.roles.replies import Passage, Stance, Verdict

@@ -22,11 +22,11 @@ from functools import partial
 from itertools import groupby
 from typing import Any, NamedTuple, TypeVar
 
-from masis.audit.assertions import asserts, citations_by_sentence, claim_within
 from masis.audit.claims import Checked
-from masis.audit.concurrency import run_concurrently
-from masis.audit.quotes import Located, located
-from masis.audit.scores import normalised
+from masis.audit.control.concurrency import run_concurrently
+from masis.audit.measures.scores import normalised
+from masis.audit.text.assertions import asserts, citations_by_sentence, claim_within
+from masis.audit.text.quotes import Located, located
 from masis.errors import ContextFull, StepError
 from masis.llm.providers.provider_errors import LARGER_CONTEXT
 from masis.llm.roles.prompting import (

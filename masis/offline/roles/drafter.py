@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from masis.audit.instructions import find_instructions
+from masis.audit.text.instructions import find_instructions
 from masis.offline.matching.key_points import JUDGED_BY, KeyPoint, index_of, key_points, share_covered, stems
 from masis.schema.audit import Draft
 from masis.schema.case import Evidence

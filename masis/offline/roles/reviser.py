@@ -15,10 +15,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from masis.audit.assertions import citations_by_sentence
 from masis.audit.citations import CITATION_NEEDED
 from masis.audit.citations.engine import audit_citations
 from masis.audit.context import AuditContext
+from masis.audit.text.assertions import citations_by_sentence
 from masis.offline.matching.key_points import JUDGED_BY, index_of, lead_of
 from masis.offline.roles.drafter import NOTHING_FOUND
 from masis.schema.audit import (

@@ -6,9 +6,9 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import ClassVar, Protocol
 
-from masis.audit.assertions import sentence_claims
 from masis.audit.claims import Checked, one_check_each
-from masis.audit.run_control import CancelToken
+from masis.audit.control.run_control import CancelToken
+from masis.audit.text.assertions import sentence_claims
 from masis.offline.matching.evidence_index import TOO_LONG, Assessment
 from masis.offline.matching.key_points import (
     OFFLINE,

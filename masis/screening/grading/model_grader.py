@@ -14,9 +14,9 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BeforeValidator, WithJsonSchema
 
-from masis.audit.concurrency import run_concurrently
-from masis.audit.quotes import located
-from masis.audit.scores import normalised
+from masis.audit.control.concurrency import run_concurrently
+from masis.audit.measures.scores import normalised
+from masis.audit.text.quotes import located
 from masis.errors import BadReply, StepError
 from masis.llm.roles.prompting import Asker, Prompt, Section, compose, load, question
 from masis.llm.roles.replies import Number, Reply, Text

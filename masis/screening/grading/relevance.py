@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from masis.audit.language import detect_language, language_name
+from masis.audit.text.language import detect_language, language_name
 from masis.offline.inference.encoder import Array, load_encoder
 from masis.offline.text.tokens import prefix_key, tokens
 from masis.schema.screening import Abstract, Reason, Words

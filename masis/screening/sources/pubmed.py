@@ -27,7 +27,7 @@ from defusedxml import ElementTree as SafeElementTree
 from pydantic import SecretStr
 
 from masis import version
-from masis.audit.run_control import CancelToken
+from masis.audit.control.run_control import CancelToken
 from masis.errors import InputError, RetrievalFailed, SettingsError
 from masis.llm.client.retry import Again, NoTimeToRetry, RetryCancelled, RetryPolicy, retry_after
 from masis.schema.screening import Abstract, Design

@@ -11,7 +11,7 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 
 from masis import version
-from masis.audit import routing
+from masis.audit.control import routing
 from masis.schema.base import Page
 from masis.schema.retention import Execution
 from masis.schema.run import Iteration, Run

@@ -13,8 +13,19 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from masis.audit import run_metrics
-from masis.audit.metrics import SUMMED, AddedUp, Distribution, Measure, Period, Rate, Rates, Sums, add_up, spread_of
+from masis.audit.measures import run_metrics
+from masis.audit.measures.metrics import (
+    SUMMED,
+    AddedUp,
+    Distribution,
+    Measure,
+    Period,
+    Rate,
+    Rates,
+    Sums,
+    add_up,
+    spread_of,
+)
 from masis.schema.base import Page, Record
 from masis.schema.run import Run
 from masis.settings import ROLES, Role

@@ -11,8 +11,9 @@ import streamlit as st
 
 from masis.audit.acceptance import RULE_VERSION
 from masis.schema.wording import counted
-from masis.services import HealthItem, Workbench, health
-from masis.services.health import of_disk
+from masis.services import HealthItem, Workbench
+from masis.services.maintenance import health
+from masis.services.maintenance.health import of_disk
 from masis.services.reassessment import Reassessment, in_words
 from masis.settings import ROLES
 from masis.ui.admin.health_reports import REPORTS, Checked

@@ -17,7 +17,7 @@ from masis.errors import DatabaseMissing, SettingsError, StoreError
 from masis.schema.base import utc_now
 from masis.services import HealthItem, HealthReport, Workbench
 from masis.services.background import Repeated
-from masis.services.health import without_database
+from masis.services.maintenance.health import without_database
 from masis.settings import load
 from masis.ui.shell.served_database import served_database, was_moved
 

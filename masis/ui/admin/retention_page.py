@@ -12,7 +12,7 @@ from masis.errors import StoreError
 from masis.schema.retention import Candidate, Execution, Purge, PurgePlan, RetentionRule
 from masis.schema.wording import counted
 from masis.services import Actor, Workbench
-from masis.services.retention import Purged, rule_of
+from masis.services.maintenance.retention import Purged, rule_of
 from masis.ui.components.linked_table import Cell, Row, column, linked_table, row
 from masis.ui.shell import address
 from masis.ui.shell.inputs import show_value

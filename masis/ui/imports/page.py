@@ -28,8 +28,8 @@ from masis.errors import InputError, MasisError
 from masis.schema.columns import Column, columns_of
 from masis.schema.wording import counted
 from masis.services import Actor, Workbench
+from masis.services.arrivals.imports import ImportStep, Look
 from masis.services.background import BackgroundTask, BackgroundTasks
-from masis.services.imports import ImportStep, Look
 from masis.ui.components import registered
 from masis.ui.components.linked_table import column, linked_table, row
 from masis.ui.live import draw_task, show_live

@@ -29,8 +29,8 @@ from masis.services.records import (
     Rate,
     Rates,
 )
-from masis.services.trust import TrustFilter
-from masis.services.trust_summary import IN_VIEW, figure, how_far, how_sure
+from masis.services.trust.service import TrustFilter
+from masis.services.trust.summary import IN_VIEW, figure, how_far, how_sure
 from masis.settings import ROLES, Role
 from masis.ui.components.charts import draw_chart
 from masis.ui.components.linked_table import Cell, Column, Figure, Row, column, figure_table, linked_table, row

@@ -10,7 +10,7 @@ from masis.errors import MasisError
 from masis.schema.case import Case, Evidence
 from masis.schema.wording import counted
 from masis.services import CaseView, Workbench
-from masis.services.versions import LONGEST_TEXT, Versions, fillable
+from masis.services.arrivals.versions import LONGEST_TEXT, Versions, fillable
 from masis.ui.live import served_jobs
 from masis.ui.shell import address
 from masis.ui.shell.inputs import take_typed, typing_area

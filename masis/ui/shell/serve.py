@@ -29,7 +29,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from masis.errors import MasisError
 from masis.schema.actor import Actor
-from masis.services import ended_sessions
+from masis.services.maintenance import ended_sessions
 from masis.settings import variable
 from masis.ui.admin.health_reports import REPORTS, HealthReports
 from masis.ui.shell import served_database

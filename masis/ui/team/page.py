@@ -27,8 +27,8 @@ from masis.schema.wording import counted
 from masis.services import Workbench
 from masis.services.cases import waiting_in
 from masis.services.records import CaseFilter, CaseSummary
-from masis.services.trust import Own
-from masis.services.trust_summary import UPHELD, in_words
+from masis.services.trust.service import Own
+from masis.services.trust.summary import UPHELD, in_words
 from masis.trust.agreement import Pair
 from masis.ui.components.linked_table import Cell, column, linked_table, row
 from masis.ui.queue.case_list import who_decided

@@ -13,8 +13,8 @@ import streamlit as st
 from masis.errors import MasisError
 from masis.schema.wording import counted
 from masis.services import Workbench
-from masis.services.guarantees import Watch
-from masis.services.trust import (
+from masis.services.trust.guarantees import Watch
+from masis.services.trust.service import (
     MOST_LEFT_OUT,
     MachineReport,
     MissReport,
@@ -25,7 +25,7 @@ from masis.services.trust import (
     TrustFilter,
     YieldReport,
 )
-from masis.services.trust_summary import IN_VIEW, SIMULATED, UPHELD, figure, how_sure, in_words, short_answers, too_few
+from masis.services.trust.summary import IN_VIEW, SIMULATED, UPHELD, figure, how_sure, in_words, short_answers, too_few
 from masis.trust.agreement import Estimate, exact_bounds
 from masis.trust.guarantee import draws_needed, least_tolerance
 from masis.trust.machine import Comparison, draws_for_width

@@ -14,7 +14,7 @@ from masis.datasets.exports.formats import FORMATS
 from masis.datasets.exports.splits import Shares
 from masis.errors import InputError, StoreError, UnknownRecord
 from masis.services import Workbench
-from masis.services.retention import rule_of
+from masis.services.maintenance.retention import rule_of
 from masis.store.records import CaseFilter
 from tests.cases import case_of
 from tests.datasets.exports.test_formats import ANSWER, labelled

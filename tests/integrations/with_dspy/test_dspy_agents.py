@@ -9,7 +9,7 @@ from typing import Any
 import dspy
 import pytest
 
-from masis.audit.run_control import RunControl
+from masis.audit.control.run_control import RunControl
 from masis.errors import InputError, InvalidRevision, ProviderFailed
 from masis.integrations.dspy import (
     CONTEXT,

@@ -8,7 +8,7 @@ from masis import Case, Settings
 from masis.api.audits import run_audit
 from masis.api.draft_critique import critique_draft, metrics
 from masis.audit import loop
-from masis.audit.metric_catalogue import METRICS
+from masis.audit.measures.metric_catalogue import METRICS
 from masis.observers.observation import run_to_completion
 from masis.schema.run import Run
 from tests.cli.running import case

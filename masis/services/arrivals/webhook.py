@@ -27,8 +27,8 @@ from urllib.parse import SplitResult, urlsplit
 
 from masis import version
 from masis.errors import SettingsError
+from masis.services.arrivals.ingestion import CaseStatus
 from masis.services.background import Repeated
-from masis.services.ingestion import CaseStatus
 from masis.services.workbench import Workbench
 from masis.settings import Settings, secret
 from masis.store import Store

@@ -19,8 +19,8 @@ from masis.schema.team import QueuePolicy
 from masis.schema.trust import FaultScore, Guarantee, SamplePlan
 from masis.services.access import OPEN, Access
 from masis.services.cases import CaseService, machine_hidden
-from masis.services.guarantees import Guarantees
 from masis.services.reviews import name_of, signed
+from masis.services.trust.guarantees import Guarantees
 from masis.settings import Settings
 from masis.store import Store
 from masis.store.records import RISK_OF_FITTED, TIER_RANK

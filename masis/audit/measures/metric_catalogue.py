@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from operator import attrgetter
 from typing import Any, Literal, NamedTuple
 
-from masis.audit.run_metrics import CritiqueMeasures, IterationMeasures, RunMeasures
+from masis.audit.measures.run_metrics import CritiqueMeasures, IterationMeasures, RunMeasures
 
 SECONDS = (0.01, 0.05, 0.1, 0.5, 1, 2, 5, 10, 15, 20, 35, 60, 90, 120, 300)
 MILLISECONDS = tuple(1000 * each for each in SECONDS)

@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any
 
-from masis.audit.assertions import plain_claim
 from masis.audit.claims import Checked, Verifier, one_check_each, withheld
-from masis.audit.quotes import located
+from masis.audit.text.assertions import plain_claim
+from masis.audit.text.quotes import located
 from masis.schema.audit import CitationAudit, Claim, ClaimCheck, JudgedBy
 from masis.schema.case import Evidence
 from masis.schema.run import LocalModel

@@ -20,7 +20,7 @@ from masis.schema.case import Case
 from masis.schema.screening import Abstract
 from masis.schema.wording import counted
 from masis.screening.critic import screen_abstracts
-from masis.services.backups import BackupService
+from masis.services.maintenance.backups import BackupService
 from masis.settings import OFFLINE, ROLES, Settings
 from masis.store import Store
 from masis.store.core.connections import RESTORE

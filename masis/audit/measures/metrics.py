@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from masis.audit.statistics import percentile
+from masis.audit.measures.statistics import percentile
 from masis.schema.base import Record
 
 Period = Literal["day", "week", "month"]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from masis.schema.wording import counted
-from masis.services.guarantees import Watch
-from masis.services.trust import MachineReport, MissReport
+from masis.services.trust.guarantees import Watch
+from masis.services.trust.service import MachineReport, MissReport
 from masis.trust.agreement import Estimate
 from masis.trust.guarantee import draws_needed
 from masis.trust.machine import FOUND

@@ -1,0 +1,1 @@
+"""What keeps a database in order: backups, health, retention, sessions that were ended."""
