@@ -279,6 +279,11 @@ def _issues(case: Case, iteration: Iteration, courses: dict[str, Course]) -> tup
     def claim_of(issue: Issue) -> int | None:
         return claims.get((issue.start, issue.end)) if issue.rule in CLAIM_RULES else None
 
+    def partly(issue: Issue) -> bool:
+        """Whether the critic doubts a claim that the evidence supports in part: its mark says that, too."""
+        at = claims.get((issue.start, issue.end)) if issue.rule == "critic_unsupported" else None
+        return at is not None and iteration.claims[at].verdict == "partial"
+
     def weight(issue: Issue) -> tuple[int, bool, int, int]:
         claim, span = claim_of(issue), _span(issue) or Span(0, len(iteration.answer) + 1)
         # by the end, where the number stands in the answer; the narrower of two that end together comes first
@@ -295,7 +300,7 @@ def _issues(case: Case, iteration: Iteration, courses: dict[str, Course]) -> tup
         if issue.id in rejected:
             reason = f"{reason} The reviser rejected this: {rejected[issue.id]}".strip()
         return {
-            "label": label(_word(issue)),
+            "label": label(VERDICT["partial"] if partly(issue) else _word(issue)),
             "severity": issue.severity,
             "description": shortened(issue.description.removeprefix(MISSING), LONGEST_SENTENCE),
             "reason": shortened(reason, LONGEST_SENTENCE),

@@ -125,6 +125,16 @@ def test_a_fault_is_as_severe_as_the_gravest_that_was_raised_about_its_words(cas
     assert wrong.severity != "critical" == fault["severity"]
 
 
+@pytest.mark.parametrize(("verdict", "says"), [("partial", "partly supported"), ("unsupported", "unsupported")])
+def test_what_the_critic_doubts_has_the_word_of_the_claim_s_mark(case: Case, run: Run, verdict: str, says: str) -> None:
+    first = run.iterations[0]
+    claim = first.claims[0].model_copy(update={"verdict": verdict})
+    about = {"start": claim.claim.start, "end": claim.claim.end, "source": "critic", "rule": "critic_unsupported"}
+    found = with_first(run, claims=(claim,), issues=(first.issues[0].model_copy(update=about),))
+    (issue,) = answer_view(case, found, 0)["issues"]
+    assert issue["label"]["text"] == says
+
+
 def with_first(run: Run, **changes: Any) -> Run:
     return run.model_copy(update={"iterations": (run.iterations[0].model_copy(update=changes),)})
 

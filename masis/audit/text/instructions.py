@@ -116,7 +116,9 @@ class _Family(NamedTuple):
 
 @cache
 def _families() -> tuple[_Family, ...]:
-    tables = tomllib.loads(resources.files("masis.audit.text").joinpath("instructions.toml").read_text(encoding="utf-8"))
+    tables = tomllib.loads(
+        resources.files("masis.audit.text").joinpath("instructions.toml").read_text(encoding="utf-8")
+    )
     words = tables.pop("words")
     return tuple(_family(kind, table, words) for kind, table in tables.items())
 
