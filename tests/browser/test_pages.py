@@ -191,7 +191,7 @@ def test_a_rate_leads_to_its_runs_and_a_run_to_its_case(served: str, open_tab: O
     expect(page).to_have_url(re.compile("show=hallucination"))
     rows = page.get_by_role("table", name="Audits behind the metric").locator("tbody tr")
     expect(rows.first).to_be_visible()
-    page.get_by_role("button", name="Close the list").click(delay=40)
+    page.get_by_role("button", name="Close", exact=True).click(delay=40)
     expect(page).not_to_have_url(re.compile("show="))
     page.get_by_text("How the audits ran").click(delay=40)
     tab.settle()

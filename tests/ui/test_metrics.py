@@ -15,7 +15,7 @@ from masis.services.trust.service import TrustFilter
 from masis.services.trust.summary import IN_VIEW, figure, how_sure
 from masis.store.audits.metrics import MeasureFilter, Pick
 from masis.ui.components.linked_table import Row
-from masis.ui.metrics.page import model_rows, period_rows, picked_words, run_columns, run_rows
+from masis.ui.metrics.page import model_rows, period_rows, picked_words, run_table
 from masis.ui.shell.address import link
 from masis.views.metrics import RATES, SPREADS, rate_course, share_of, spread_view
 from tests.reviewing import ADA, decide, undone
@@ -228,12 +228,31 @@ def test_choosing_a_period_is_kept_in_the_address(audited_workbench: Workbench) 
 def test_runs_whose_texts_were_removed_are_listed_without_a_link(audited_workbench: Workbench) -> None:
     page = audited_workbench.metrics.runs(MeasureFilter(), Pick())
     removed = page.rows[0].model_copy(update={"case_id": None, "query": None})
-    listed, there = run_rows((removed, page.rows[1]), None)
+    case = audited_workbench.store.cases.summary(page.rows[1].case_id or "")
+    columns, (listed, there) = run_table((removed, page.rows[1]), None, {case.id: case})
     assert (listed["open"], "href" in cells(listed)[0]) == (None, False)
     assert cells(there)[0]["href"].startswith("review?case=")
-    assert len(cells(there)) == len(run_columns(None))
-    (decided,) = run_rows((page.rows[1].model_copy(update={"hallucination": False, "needs_review": True}),), None)
-    assert [each["text"] for each in cells(decided)[0]["pills"]] == ["needed review"]  # it may be decided since
+    assert len(cells(there)) == len(columns)
+
+
+def test_a_listed_run_says_what_was_found_and_where_its_case_stands_now_and_not_what_is_the_same_for_all(
+    audited_workbench: Workbench,
+) -> None:
+    runs = audited_workbench.metrics.runs(MeasureFilter(), Pick()).rows[:2]
+    one = runs[0].model_copy(update={"hallucination": False, "needs_review": True, "iterations": 1, "termination": "x"})
+    other = one.model_copy(update={"run_id": "older", "iterations": 2})
+    case = audited_workbench.store.cases.summary(one.case_id or "").model_copy(
+        update={"run_id": one.run_id, "headline": "Cites [9], which doesn't exist\n1 uncited", "standing": "decided"}
+    )
+    columns, rows = run_table((one, other), None, {case.id: case})
+    named = [each["title"] for each in columns]
+    assert "Iterations" in named
+    assert "Ended because" not in named
+    newest, older = (dict(zip(named, cells(each), strict=True)) for each in rows)
+    assert newest["Question"]["quote"] == "Cites [9], which doesn't exist"
+    assert older["Question"]["quote"] == ""  # another audit's
+    assert [each["text"] for each in newest["Question"]["pills"]] == ["needed review"]  # it may be decided since
+    assert newest["Stands now"]["pills"][0]["text"] == "Decided"
 
 
 def test_the_list_says_what_it_shows() -> None:

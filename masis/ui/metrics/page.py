@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from typing import Any, get_args
@@ -18,6 +18,7 @@ from masis.services.records import (
     STATE_OF_VERDICT,
     Bin,
     CaseFilter,
+    CaseSummary,
     DecisionFilter,
     Facets,
     Measure,
@@ -55,7 +56,19 @@ from masis.views.metrics import (
     spread_view,
 )
 from masis.views.numbers import dollars, duration, in_unit, moment, number, percent
-from masis.views.words import DECIDED, FLAG, ISSUES, MACHINE_HIDDEN, STANDING, STATE, STOPPED, Word, label, model_words
+from masis.views.words import (
+    DECIDED,
+    FLAG,
+    ISSUES,
+    MACHINE_HIDDEN,
+    STANDING,
+    STATE,
+    STOPPED,
+    Word,
+    label,
+    model_words,
+    stands,
+)
 
 PERIODS: tuple[Period, ...] = get_args(Period)
 FILTERS = ("by", "since", "until", "role", "model", "dataset")
@@ -133,45 +146,49 @@ def period_rows(report: MetricsReport, way: Way) -> list[Row]:
     ]
 
 
-def run_columns(measure: Measure | None) -> list[Column]:
-    """Return the columns of ``run_rows``; the metric that ``measure`` names is one of them."""
-    return [
-        column("Question", "main"),
-        column("Finished", "figure"),
-        *([column(SPREADS[measure].title, "figure")] if measure else []),
-        column("Quality", "figure"),
-        column("Iterations", "figure", hide="hide-medium"),
-        column("Time", "figure", hide="hide-medium"),
-        column("Judged by", hide="hide-narrow"),
-        column("Ended because", hide="hide-medium"),
-    ]
+def run_table(
+    runs: Sequence[MeasuredRun], measure: Measure | None, now: Mapping[str, CaseSummary]
+) -> tuple[list[Column], list[Row]]:
+    """Return the runs behind a metric as a table, each with the link to it; a run that was removed has none.
 
-
-def run_rows(runs: Iterable[MeasuredRun], measure: Measure | None) -> list[Row]:
-    """Return the runs behind a metric, each with the link to it; a run that was removed has none."""
+    The metric that ``measure`` names is one of the columns; what is the same for all runs is none. ``now`` are the
+    cases as they stand, by id.
+    """
     say = in_unit(SPREADS[measure].unit) if measure else None
-    return [
-        row(
-            _question(run),
-            moment(run.finished_at),
-            *([say(run.value)] if say else []),
-            number(run.quality),
-            run.iterations,
-            duration(run.loop_ms),
-            models_words(run.models),
-            STOPPED.get(run.termination, run.termination),  # type: ignore[call-overload]
-            open=run.run_id if run.case_id is not None else None,
-        )
-        for run in runs
+    drawn: list[tuple[Column, Callable[[MeasuredRun], Any]]] = [
+        (column("Question", "main"), partial(_question, now)),
+        (column("Finished", "figure", hide="hide-narrow"), lambda run: moment(run.finished_at)),
+        *([(column(SPREADS[measure].title, "figure"), lambda run: say(run.value))] if measure and say else []),
+        (column("Quality", "figure"), lambda run: number(run.quality)),
+        (column("Stands now", "pills"), partial(_stands_now, now)),
+    ]
+    varying: list[tuple[Column, Callable[[MeasuredRun], Any]]] = [
+        (column("Iterations", "figure", hide="hide-medium"), lambda run: run.iterations),
+        (column("Time", "figure", hide="hide-medium"), lambda run: duration(run.loop_ms)),
+        (column("Judged by", hide="hide-narrow"), lambda run: models_words(run.models)),
+        (column("Ended because", hide="hide-medium"), lambda run: STOPPED.get(run.termination, run.termination)),  # type: ignore[call-overload]
+    ]
+    drawn += [(title, value) for title, value in varying if len({value(run) for run in runs}) > 1]
+    return [title for title, _ in drawn], [
+        row(*(value(run) for _, value in drawn), open=run.run_id if run.case_id is not None else None) for run in runs
     ]
 
 
-def _question(run: MeasuredRun) -> Cell:
+def _stands_now(now: Mapping[str, CaseSummary], run: MeasuredRun) -> Cell:
+    if (case := now.get(run.case_id or "")) is None:
+        return {}
+    word, more = stands(case.standing, case.state, case.severity)
+    return {"pills": [label(word)], "below": [more]}
+
+
+def _question(now: Mapping[str, CaseSummary], run: MeasuredRun) -> Cell:
     signs = [label(word) for word, holds in ((_HALLUCINATION, run.hallucination), (_REVIEW, run.needs_review)) if holds]
     if run.case_id is None:
         return {"pills": signs, "below": ["The run was removed; its metrics are stored."]}
     href = link("review", case=run.case_id, run=run.run_id)
-    return {"text": run.query or "", "href": href, "open": run.run_id, "pills": signs}
+    case = now.get(run.case_id)
+    found = case.headline.partition("\n")[0] if case and case.headline and case.run_id == run.run_id else ""
+    return {"text": run.query or "", "href": href, "open": run.run_id, "pills": signs, "quote": found}
 
 
 _HALLUCINATION = Word(RATES["hallucination"].title.lower(), "bad", RATES["hallucination"].meaning)
@@ -421,7 +438,7 @@ def _answers(workbench: Workbench, total: Rates, facets: Facets) -> None:
             for count, flag in issues
             if count
         ]
-        _figures(figures, key="metrics-issues", description="Kinds of issues, in all audited cases")
+        _figures(figures, key="metrics-issues", description="Kinds of issues and remarks, in all audited cases")
     if failed := facets.flags.get("error", 0):
         _failures(workbench, failed, audited)
     st.markdown("**Where all cases stand now.** Each case is counted once.")
@@ -470,7 +487,7 @@ def _people(workbench: Workbench, facets: Facets) -> None:
             "Adjudications",
             f"{work.adjudications:,}",
             f"{work.adjudications - work.escalations:,} settled a case on which reviewers differed, "
-            f"{work.escalations:,} escalated it; median time {work.adjudication_took}. They are no decisions; the log "
+            f"{work.escalations:,} escalated it; median time {work.adjudication_took}. They are counted apart from the decisions; the log "
             "lists those undone since, too.",
             "decisions",
             {"kind": "adjudication"},
@@ -717,18 +734,14 @@ def _runs(workbench: Workbench, chosen: MeasureFilter) -> None:
     with st.container(border=True, key="metrics-listed"):
         words, close = st.columns([6, 1.2], vertical_alignment="center")
         words.text(f"{picked_words(picked, period, at if bounds else '', of)}: {page.total:,}")
-        close.button(
-            "Close the list", icon=":material/close:", key="close-runs", on_click=address.clear, args=(PICKED,)
-        )
+        close.button("Close", icon=":material/close:", key="close-runs", on_click=address.clear, args=(PICKED,))
         if not page.total:
             st.caption("No audit is in this list.")
             return
-        opened = linked_table(
-            run_columns(picked.measure),
-            run_rows(page.rows, picked.measure),
-            description="Audits behind the metric",
-            key="metrics-runs",
-        )
+        asked = {run.case_id for run in page.rows if run.case_id is not None}
+        now = {each: workbench.store.cases.summary(each, actor().name) for each in asked}
+        columns, rows = run_table(page.rows, picked.measure, now)
+        opened = linked_table(columns, rows, description="Audits behind the metric", key="metrics-runs")
         if run := next((run for run in page.rows if opened and run.run_id == opened), None):
             st.switch_page("pages/review.py", query_params={"case": run.case_id or "", "run": run.run_id})
         address.show_pages(page.total, RUNS_A_PAGE, key="runs-page")
