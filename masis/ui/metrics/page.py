@@ -487,8 +487,8 @@ def _people(workbench: Workbench, facets: Facets) -> None:
             "Adjudications",
             f"{work.adjudications:,}",
             f"{work.adjudications - work.escalations:,} settled a case on which reviewers differed, "
-            f"{work.escalations:,} escalated it; median time {work.adjudication_took}. They are counted apart from the decisions; the log "
-            "lists those undone since, too.",
+            f"{work.escalations:,} escalated it; median time {work.adjudication_took}. They are counted apart "
+            "from the decisions; the log lists those undone since, too.",
             "decisions",
             {"kind": "adjudication"},
         ),
