@@ -254,7 +254,22 @@ def test_what_the_lead_typed_is_a_version_beside_the_sides_that_no_side_and_no_r
     assert [each.value for each in app.text_area] == mine
     press(app, "take-2")
     press(app, "final-override")  # whose reason stands there is still said
-    assert "Ada Lind’s and Ben’s" in app.text_area(key=f"final-reason-{CASE}").label
+    assert app.text_area(key=f"final-reason-{CASE}").label == "Reason (Ben’s: change it where yours differs)"
+
+
+def test_words_that_the_lead_typed_are_no_reviewer_s_though_one_wrote_the_same(audited_workbench: Workbench) -> None:
+    audited_workbench.team.set(BEN, QueuePolicy(reviewers=2))
+    same = {"reason": "Contradicts the evidence", "note": "See chunk 2."}
+    decide(audited_workbench, CASE, "approve", ADA.name)
+    decide(audited_workbench, CASE, "override", BEN.name, corrected_answer="Stump.", iteration=1, **same)
+    app = opened("team", "Cleo", case=CASE)
+    press(app, "final-reject")
+    for name, text in same.items():
+        app.text_area(key=f"final-{name}-{CASE}").input(text)
+    app.run()
+    assert [each.label for each in app.text_area] == ["Reason", "Note (optional)"]
+    press(app, "final-submit")
+    assert f"Reason: {same['reason']}\nNote: {same['note']}" in texts(app)
 
 
 def test_an_escalated_case_says_so_and_stays_listed(audited_workbench: Workbench) -> None:

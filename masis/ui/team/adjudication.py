@@ -278,6 +278,7 @@ class _Version(Record):
     Attributes:
         verdict: What is chosen; None at first.
         taken: The reviewer whose decision it is, changed or not; "" where it is nobody's.
+        wrote: The reviewer whose reason and note the page put there, whatever is chosen since; "" where nobody's.
         words: Reason, note and corrected answer by name; the last is missing until it is begun.
         given: Of these, what the page put there.
 
@@ -285,6 +286,7 @@ class _Version(Record):
 
     verdict: Verdict | None = None
     taken: str = ""
+    wrote: str = ""
     words: dict[str, str] = Field(default_factory=dict)
     given: dict[str, str] = Field(default_factory=dict)
 
@@ -293,7 +295,8 @@ class _Version(Record):
         """Return a decision as the form takes it."""
         texts = {"reason": decision.reason, "note": decision.note, "corrected": decision.corrected_answer}
         words = {name: text for name, text in texts.items() if text is not None}
-        return cls(verdict=decision.verdict, taken=decision.reviewer, words=words, given=words)
+        whose = decision.reviewer
+        return cls(verdict=decision.verdict, taken=whose, wrote=whose, words=words, given=words)
 
     @property
     def typed(self) -> dict[str, str]:
@@ -402,8 +405,8 @@ def _change(case_id: str, final: Decision | None) -> None:
     """Open the form on a case whose verdict stands, with that verdict; why it is replaced is for the lead to say."""
     form = _Version()
     if final is not None and final.verdict != "escalate":
-        given = _Version.of(final.model_copy(update={"reason": ""}))
-        form = given.model_copy(update={"taken": final.extra.get("taken_from", "")})
+        given, whose = _Version.of(final.model_copy(update={"reason": ""})), final.extra.get("taken_from", "")
+        form = given.model_copy(update={"taken": whose, "wrote": whose})
     _Draft.of(case_id).put(case_id, form, changing=True)
 
 
@@ -418,10 +421,13 @@ def _standing(view: CaseView) -> Decision | None:
     return final if final is not None and final.verdict is not None else None
 
 
-def _of_whom(text: str, name: str, decisions: Sequence[Decision], side: str) -> str:
-    """Return whose reason or note a text is: the side's that was taken, else of all who wrote it; "" where nobody's."""
-    whose = [each.reviewer for each in decisions if text.strip() and getattr(each, name) == text]
-    return " and ".join(f"{each}’s" for each in ([side] if side in whose else whose))
+def _of_whom(text: str, name: str, decisions: Sequence[Decision], taken_from: str) -> str:
+    """Say that a reason or note is a reviewer's, whose decision was taken with it; "" where it isn't.
+
+    Another reviewer may have written the same words: that makes them nobody's but whoever chose to write them.
+    """
+    wrote = any(each.reviewer == taken_from and getattr(each, name) == text for each in decisions)
+    return f"{taken_from}’s" if wrote and text.strip() else ""
 
 
 _WORDS_OF_A_SIDE = ("verdict", "run_id", "iteration", "reason", "note", "corrected_answer", "labels", "rubric_scores")
@@ -545,7 +551,7 @@ def _label(form: _Version, name: str, decisions: Sequence[Decision], *, optional
     """Name a field, and say whose words stand in it, changed or not, or that it may stay empty."""
     text, given = form.words.get(name, ""), form.given.get(name, "")
     more = " (optional)" if optional else ""
-    if text.strip() and (whose := _of_whom(given, name, decisions, form.taken)):
+    if text.strip() and (whose := _of_whom(given, name, decisions, form.wrote)):
         more = (
             f" (changed from {escaped(whose)})"
             if text != given
@@ -742,6 +748,7 @@ def _undo(workbench: Workbench, entry_id: str) -> None:
 
 def _drafted(given: Decision, decisions: Sequence[Decision]) -> _Draft:
     """Return the draft that a final verdict was recorded from, in another session."""
-    form = _Version.of(given).model_copy(update={"taken": given.extra.get("taken_from", "")})
+    whose = given.extra.get("taken_from", "")
+    form = _Version.of(given).model_copy(update={"taken": whose, "wrote": whose})
     side = form.side(decisions)
     return _Draft(form=form.model_copy(update={"given": _Version.of(side).words if side else {}}))
