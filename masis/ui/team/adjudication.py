@@ -331,6 +331,7 @@ class _Draft(Record):
     Attributes:
         form: What the form holds.
         aside: What the adjudicator had typed when something else was put in its place, the newest first.
+        parted: Whether anything was put aside: from then on what they typed has a card, which no letter adds.
         changing: Whether the verdict that stands is to be changed.
         token: Tells one recording from the next.
 
@@ -338,6 +339,7 @@ class _Draft(Record):
 
     form: _Version = _Version()
     aside: tuple[_Version, ...] = ()
+    parted: bool = False
     changing: bool = False
     token: str = Field(default_factory=lambda: uuid.uuid4().hex)
 
@@ -351,8 +353,8 @@ class _Draft(Record):
 
     @property
     def mine(self) -> tuple[_Version, ...]:
-        """What the adjudicator typed, the newest first."""
-        return (*((self.form,) if self.form.typed else ()), *self.aside)[:_MOST_MINE]
+        """What the adjudicator typed, the newest first; none until something else was put in its place."""
+        return (*((self.form,) if self.parted and self.form.typed else ()), *self.aside)[:_MOST_MINE]
 
     def save(self, case_id: str, **changes: Any) -> None:
         """Store the draft with these changes."""
@@ -364,7 +366,7 @@ class _Draft(Record):
         lost = any(form.words.get(name) != text for name, text in self.form.typed.items())
         aside = [*((self.form,) if lost else ()), *(each for each in self.aside if each != form)]
         _empty_fields(case_id, *(name for name in _FIELDS if form.words.get(name) != self.form.words.get(name)))
-        self.save(case_id, form=form, aside=tuple(aside[:_MOST_MINE]), **changes)
+        self.save(case_id, form=form, aside=tuple(aside[:_MOST_MINE]), parted=self.parted or lost, **changes)
 
 
 def _field(case_id: str, name: str) -> str:
