@@ -123,7 +123,7 @@ def test_reviewers_who_differ_are_listed_and_their_case_decided_for_good(audited
     assert "Rejected by Cleo as final verdict: Ben is right." in shown_rows(opened("review", "Dora", case=CASE))
     press(app, "undo-adjudication")
     assert audited_workbench.cases.summary(CASE).state == "needs_adjudication"
-    assert f"({CASE}) waits for you again" in texts(app).replace("\\", "")
+    assert f"Undone: {CASE} waits for you again, “{case.query[:60]}" in texts(app).replace("\\", "")
     assert app.text_area(key=f"final-reason-{CASE}").value == "Ben is right."
 
 
@@ -403,7 +403,7 @@ def test_what_is_undone_is_the_verdict_shown_and_what_was_typed_is_kept(audited_
     app.text_area(key=f"final-reason-{second}").input("No source is here.")
     press(app, "final-submit")
     assert app.query_params["case"] in (first, [first])
-    assert f"({second})" in texts(app).replace("\\", "").partition("Escalated: “")[2]
+    assert f"{second}: escalated, “" in texts(app).replace("\\", "")
     assert app.text_area(key=f"final-corrected-{first}").value == "Mine."
     press(app, "Record the corrected answer as final verdict")
     assert audited_workbench.cases.summary(first).state == "overridden"
@@ -520,7 +520,7 @@ def test_cases_that_wait_for_an_adjudicator_are_numbered_and_leave_out_their_own
     press(app, "Approve the original answer as final verdict")
     assert app.query_params["case"] != second
     assert "2 left for you, 1 decided now" in texts(app)
-    assert f"({second})" in texts(app).replace("\\", "").partition("Approved as final verdict: “")[2]
+    assert f"{second}: approved as final verdict, “" in texts(app).replace("\\", "")
 
 
 def test_a_case_waits_for_who_may_adjudicate_it_and_for_others_else(audited_workbench: Workbench) -> None:

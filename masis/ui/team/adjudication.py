@@ -668,7 +668,7 @@ def _submit(workbench: Workbench, view: CaseView, about: Decision) -> None:
         st.session_state[_DONE] = st.session_state.get(_DONE, {}) | {entry.id: draft}
         as_final = "" if verdict == "escalate" else " as final verdict"
         following = _beside(workbench, case_id) or case_id
-        words = f"{DECIDED[verdict].text}{as_final}: {_named(view)}"
+        words = f"{case_id}: {DECIDED[verdict].text.lower()}{as_final}, {_asked(view)}"
         st.session_state[_NOTICE] = (following, words, entry.id)
         address.put("case", following)
 
@@ -686,9 +686,9 @@ def _refuse(why: str, container: str | None) -> None:
         focus_on(container)
 
 
-def _named(view: CaseView) -> str:
-    """Name a case in a message: its question, shortened, and its id."""
-    return f"“{shortened(view.case.query, 60)}” ({view.case.id})"
+def _asked(view: CaseView) -> str:
+    """Return a case's question for the end of a message, which is cut where its line ends."""
+    return f"“{shortened(view.case.query, 200)}”"
 
 
 def taken(decision: Decision, side: Decision) -> Decision:
@@ -742,7 +742,7 @@ def _undo(workbench: Workbench, entry_id: str) -> None:
         whose = "your" if final.reviewer == actor().name else f"{final.reviewer}'s"
         words = f"{whose} verdict stands again ({DECIDED[final.verdict].text.lower()})"
     else:
-        words = f"{_named(view)} waits for you again"
+        words = f"{given.case_id} waits for you again, {_asked(view)}"
         (draft or _drafted(given, decisions_on(workbench, given.case_id))).save(given.case_id, token=uuid.uuid4().hex)
     st.session_state[_NOTICE] = (given.case_id, f"Undone: {words}", None)
     address.put("case", given.case_id)
