@@ -39,6 +39,8 @@ def test_a_lead_adjudicates_by_keys_and_sees_what_was_recorded(open_tab: Callabl
         for part in (heading, page.get_by_role("button", name="Take Ben's decision"), reason):
             assert part.evaluate("each => each.getBoundingClientRect().bottom") < 900
         expect(page.locator(".st-key-adjudicated-answer .answer .chosen").first).to_be_in_viewport()
+        question = page.locator(".st-key-adjudicated-question")
+        assert question.evaluate("each => (each.scrollTop = 40, each.scrollTop)") == 0  # it would stay so on every case
         page.mouse.click(20, 500)
         page.keyboard.press("ArrowDown")
         frame = "getComputedStyle(document.activeElement, '::before').boxShadow"
@@ -119,6 +121,10 @@ def test_a_lead_adjudicates_by_keys_and_sees_what_was_recorded(open_tab: Callabl
             expect(form.get_by_label(f"Reason ({whose}").first).to_have_value("read")
             expect(reason).not_to_be_focused()
             tab.settle()
+            if key == "1":  # a side with a correction: what it changes and its note are in view as well
+                act = page.locator(".st-key-final-act").evaluate("each => each.getBoundingClientRect().top")
+                for part in (changes.first, form.get_by_label("Note").first):
+                    assert part.evaluate("each => each.getBoundingClientRect().bottom") <= act < 880
         page.keyboard.press("t")
         expect(reason).to_be_focused()
         expect(reason).to_have_value("read")

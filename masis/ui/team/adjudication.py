@@ -105,13 +105,9 @@ def show_adjudication(workbench: Workbench, case_id: str) -> None:
         return
     _bar(workbench, case_id, view)
     work = workbench.team.work(actor(), case_id)
-    with st.container(key="adjudicated-question", gap="xsmall"):
-        st.text(view.case.query)
-        decisions = decisions_on(workbench, case_id)
-        found = differences(decisions) if work.decided_by and not work.pending else ()
-        differ = f" · the reviewers differ in the {escaped(', '.join(found))}" if found else ""
-        st.caption(f"{escaped(case_id)}{differ}")
+    decisions = decisions_on(workbench, case_id)
     if work.pending or work.policy is None or not work.decided_by:
+        _question(view, ())
         st.markdown(
             "This case is not waiting for an adjudication: its reviewers have not all decided, or it has only one."
         )
@@ -120,6 +116,7 @@ def show_adjudication(workbench: Workbench, case_id: str) -> None:
     with st.container(key="adjudication"):
         read, final = st.columns([2, 1], gap="small")
         with read:
+            _question(view, differences(decisions))
             with st.container(border=True, key="adjudicated-answer", gap="xsmall"):
                 if run and not view.machine_hidden:
                     worst = headline(run)  # the answer view opens at the passages that it is about
@@ -130,6 +127,22 @@ def show_adjudication(workbench: Workbench, case_id: str) -> None:
             st.page_link("pages/review.py", label="Open the case with its audit", query_params={"case": case_id})
         with final.container(border=True, gap="xsmall", key="adjudication-final"):
             _final(workbench, view, work.decided_by)
+
+
+def _question(view: CaseView, differ: Sequence[str]) -> None:
+    """Draw what a case asks, its id and what its reviewers differ in; the whole of a long question is its hint.
+
+    It is cut and never scrolls: what is scrolled stays so on every later case.
+    """
+    asked = view.case.query
+    with st.container(key="adjudicated-question", gap="xsmall"):
+        st.text(shortened(asked, LONG_QUESTION), help=escaped(asked) if len(asked) > LONG_QUESTION else None)
+        what = f" · the reviewers differ in the {escaped(', '.join(differ))}" if differ else ""
+        st.caption(f"{escaped(view.case.id)}{what}")
+
+
+LONG_QUESTION = 250
+"""Characters of a question that are shown: two lines at 1440 pixels."""
 
 
 def _bar(workbench: Workbench, case_id: str, view: CaseView | None) -> None:
