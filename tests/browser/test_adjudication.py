@@ -39,6 +39,8 @@ def test_a_lead_adjudicates_by_keys_and_sees_what_was_recorded(open_tab: Callabl
         for part in (heading, page.get_by_role("button", name="Take Ben's decision"), reason):
             assert part.evaluate("each => each.getBoundingClientRect().bottom") < 900
         expect(page.locator(".st-key-adjudicated-answer .answer .chosen").first).to_be_in_viewport()
+        question = page.locator(".st-key-adjudicated-question")
+        assert question.evaluate("each => (each.scrollTop = 40, each.scrollTop)") == 0  # it would stay so on every case
         page.mouse.click(20, 500)
         page.keyboard.press("ArrowDown")
         frame = "getComputedStyle(document.activeElement, '::before').boxShadow"
@@ -81,7 +83,7 @@ def test_a_lead_adjudicates_by_keys_and_sees_what_was_recorded(open_tab: Callabl
         expect(reason).to_have_value("x, even so 1")
         expect(page.get_by_role("button", name="Reject the answer as final verdict").first).to_be_enabled()
         page.keyboard.press("Control+Enter")
-        done = page.get_by_text("Rejected as final verdict: “").filter(has_text=DIFFERING[0])
+        done = page.get_by_text(f"{DIFFERING[0]}: rejected as final verdict, “")
         expect(done).to_be_in_viewport()
         expect(page.get_by_text("1 left for you, 1 decided now")).to_be_visible()
         tab.settle()
@@ -93,7 +95,7 @@ def test_a_lead_adjudicates_by_keys_and_sees_what_was_recorded(open_tab: Callabl
         page.keyboard.press("2")  # meant for the case that is leaving: it does nothing to the one that comes back
         expect(page.get_by_text("2 left for you")).to_be_visible()
         expect(page).to_have_url(re.compile(DIFFERING[0]))
-        expect(page.get_by_text("Undone: “").filter(has_text="waits for you again")).to_be_in_viewport()
+        expect(page.get_by_text(f"Undone: {DIFFERING[0]} waits for you again, “")).to_be_in_viewport()
         expect(reason).to_have_value("x, even so 1")
         tab.settle()  # the case that comes back has a form of its own
         page.keyboard.press("o")
@@ -119,6 +121,10 @@ def test_a_lead_adjudicates_by_keys_and_sees_what_was_recorded(open_tab: Callabl
             expect(form.get_by_label(f"Reason ({whose}").first).to_have_value("read")
             expect(reason).not_to_be_focused()
             tab.settle()
+            if key == "1":  # a side with a correction: what it changes and its note are in view as well
+                act = page.locator(".st-key-final-act").evaluate("each => each.getBoundingClientRect().top")
+                for part in (changes.first, form.get_by_label("Note").first):
+                    assert part.evaluate("each => each.getBoundingClientRect().bottom") <= act < 880
         page.keyboard.press("t")
         expect(reason).to_be_focused()
         expect(reason).to_have_value("read")
@@ -154,7 +160,7 @@ def test_a_lead_adjudicates_by_keys_and_sees_what_was_recorded(open_tab: Callabl
         tab.settle()
         page.keyboard.press("1")
         page.keyboard.press("Control+Enter")  # in one breath: it is recorded once the decision has been taken
-        recorded = page.get_by_text("Overridden as final verdict: “").filter(has_text=DIFFERING[0])
+        recorded = page.get_by_text(f"{DIFFERING[0]}: overridden as final verdict, “")
         expect(recorded).to_be_in_viewport()
         tab.settle()
         page.keyboard.press("u")

@@ -123,7 +123,7 @@ def test_reviewers_who_differ_are_listed_and_their_case_decided_for_good(audited
     assert "Rejected by Cleo as final verdict: Ben is right." in shown_rows(opened("review", "Dora", case=CASE))
     press(app, "undo-adjudication")
     assert audited_workbench.cases.summary(CASE).state == "needs_adjudication"
-    assert f"({CASE}) waits for you again" in texts(app).replace("\\", "")
+    assert f"Undone: {CASE} waits for you again, “{case.query[:60]}" in texts(app).replace("\\", "")
     assert app.text_area(key=f"final-reason-{CASE}").value == "Ben is right."
 
 
@@ -218,8 +218,9 @@ def test_what_the_lead_typed_is_a_version_beside_the_sides_that_no_side_and_no_r
     app.text_area(key=f"final-reason-{CASE}").input("Mine.").run()
     press(app, "Nothing is changed yet")
     assert "changes nothing in the answer" in app.warning[0].value
-    assert app.button(key="take-3").label == "Take mine"
+    assert "Take mine" not in [each.label for each in app.button]  # what is read stays as wide while one types
     press(app, "take-1")
+    assert app.button(key="take-3").label == "Take mine"
     press(app, "final-override")
     assert [each.value for each in app.text_area] == ["read", "Stump.", "Ada: see chunk 2."]
     app.text_area(key=f"final-corrected-{CASE}").input("My own words.").run()
@@ -254,7 +255,22 @@ def test_what_the_lead_typed_is_a_version_beside_the_sides_that_no_side_and_no_r
     assert [each.value for each in app.text_area] == mine
     press(app, "take-2")
     press(app, "final-override")  # whose reason stands there is still said
-    assert "Ada Lind’s and Ben’s" in app.text_area(key=f"final-reason-{CASE}").label
+    assert app.text_area(key=f"final-reason-{CASE}").label == "Reason (Ben’s: change it where yours differs)"
+
+
+def test_words_that_the_lead_typed_are_no_reviewer_s_though_one_wrote_the_same(audited_workbench: Workbench) -> None:
+    audited_workbench.team.set(BEN, QueuePolicy(reviewers=2))
+    same = {"reason": "Contradicts the evidence", "note": "See chunk 2."}
+    decide(audited_workbench, CASE, "approve", ADA.name)
+    decide(audited_workbench, CASE, "override", BEN.name, corrected_answer="Stump.", iteration=1, **same)
+    app = opened("team", "Cleo", case=CASE)
+    press(app, "final-reject")
+    for name, text in same.items():
+        app.text_area(key=f"final-{name}-{CASE}").input(text)
+    app.run()
+    assert [each.label for each in app.text_area] == ["Reason", "Note (optional)"]
+    press(app, "final-submit")
+    assert f"Reason: {same['reason']}\nNote: {same['note']}" in texts(app)
 
 
 def test_an_escalated_case_says_so_and_stays_listed(audited_workbench: Workbench) -> None:
@@ -387,7 +403,7 @@ def test_what_is_undone_is_the_verdict_shown_and_what_was_typed_is_kept(audited_
     app.text_area(key=f"final-reason-{second}").input("No source is here.")
     press(app, "final-submit")
     assert app.query_params["case"] in (first, [first])
-    assert f"({second})" in texts(app).replace("\\", "").partition("Escalated: “")[2]
+    assert f"{second}: escalated, “" in texts(app).replace("\\", "")
     assert app.text_area(key=f"final-corrected-{first}").value == "Mine."
     press(app, "Record the corrected answer as final verdict")
     assert audited_workbench.cases.summary(first).state == "overridden"
@@ -504,7 +520,7 @@ def test_cases_that_wait_for_an_adjudicator_are_numbered_and_leave_out_their_own
     press(app, "Approve the original answer as final verdict")
     assert app.query_params["case"] != second
     assert "2 left for you, 1 decided now" in texts(app)
-    assert f"({second})" in texts(app).replace("\\", "").partition("Approved as final verdict: “")[2]
+    assert f"{second}: approved as final verdict, “" in texts(app).replace("\\", "")
 
 
 def test_a_case_waits_for_who_may_adjudicate_it_and_for_others_else(audited_workbench: Workbench) -> None:

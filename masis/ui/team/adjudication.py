@@ -105,13 +105,9 @@ def show_adjudication(workbench: Workbench, case_id: str) -> None:
         return
     _bar(workbench, case_id, view)
     work = workbench.team.work(actor(), case_id)
-    with st.container(key="adjudicated-question", gap="xsmall"):
-        st.text(view.case.query)
-        decisions = decisions_on(workbench, case_id)
-        found = differences(decisions) if work.decided_by and not work.pending else ()
-        differ = f" · the reviewers differ in the {escaped(', '.join(found))}" if found else ""
-        st.caption(f"{escaped(case_id)}{differ}")
+    decisions = decisions_on(workbench, case_id)
     if work.pending or work.policy is None or not work.decided_by:
+        _question(view, ())
         st.markdown(
             "This case is not waiting for an adjudication: its reviewers have not all decided, or it has only one."
         )
@@ -120,6 +116,7 @@ def show_adjudication(workbench: Workbench, case_id: str) -> None:
     with st.container(key="adjudication"):
         read, final = st.columns([2, 1], gap="small")
         with read:
+            _question(view, differences(decisions))
             with st.container(border=True, key="adjudicated-answer", gap="xsmall"):
                 if run and not view.machine_hidden:
                     worst = headline(run)  # the answer view opens at the passages that it is about
@@ -130,6 +127,22 @@ def show_adjudication(workbench: Workbench, case_id: str) -> None:
             st.page_link("pages/review.py", label="Open the case with its audit", query_params={"case": case_id})
         with final.container(border=True, gap="xsmall", key="adjudication-final"):
             _final(workbench, view, work.decided_by)
+
+
+def _question(view: CaseView, differ: Sequence[str]) -> None:
+    """Draw what a case asks, its id and what its reviewers differ in; the whole of a long question is its hint.
+
+    It is cut and never scrolls: what is scrolled stays so on every later case.
+    """
+    asked = view.case.query
+    with st.container(key="adjudicated-question", gap="xsmall"):
+        st.text(shortened(asked, LONG_QUESTION), help=escaped(asked) if len(asked) > LONG_QUESTION else None)
+        what = f" · the reviewers differ in the {escaped(', '.join(differ))}" if differ else ""
+        st.caption(f"{escaped(view.case.id)}{what}")
+
+
+LONG_QUESTION = 250
+"""Characters of a question that are shown: two lines at 1440 pixels."""
 
 
 def _bar(workbench: Workbench, case_id: str, view: CaseView | None) -> None:
@@ -278,6 +291,7 @@ class _Version(Record):
     Attributes:
         verdict: What is chosen; None at first.
         taken: The reviewer whose decision it is, changed or not; "" where it is nobody's.
+        wrote: The reviewer whose reason and note the page put there, whatever is chosen since; "" where nobody's.
         words: Reason, note and corrected answer by name; the last is missing until it is begun.
         given: Of these, what the page put there.
 
@@ -285,6 +299,7 @@ class _Version(Record):
 
     verdict: Verdict | None = None
     taken: str = ""
+    wrote: str = ""
     words: dict[str, str] = Field(default_factory=dict)
     given: dict[str, str] = Field(default_factory=dict)
 
@@ -293,7 +308,8 @@ class _Version(Record):
         """Return a decision as the form takes it."""
         texts = {"reason": decision.reason, "note": decision.note, "corrected": decision.corrected_answer}
         words = {name: text for name, text in texts.items() if text is not None}
-        return cls(verdict=decision.verdict, taken=decision.reviewer, words=words, given=words)
+        whose = decision.reviewer
+        return cls(verdict=decision.verdict, taken=whose, wrote=whose, words=words, given=words)
 
     @property
     def typed(self) -> dict[str, str]:
@@ -328,6 +344,7 @@ class _Draft(Record):
     Attributes:
         form: What the form holds.
         aside: What the adjudicator had typed when something else was put in its place, the newest first.
+        parted: Whether anything was put aside: from then on what they typed has a card, which no letter adds.
         changing: Whether the verdict that stands is to be changed.
         token: Tells one recording from the next.
 
@@ -335,6 +352,7 @@ class _Draft(Record):
 
     form: _Version = _Version()
     aside: tuple[_Version, ...] = ()
+    parted: bool = False
     changing: bool = False
     token: str = Field(default_factory=lambda: uuid.uuid4().hex)
 
@@ -348,8 +366,8 @@ class _Draft(Record):
 
     @property
     def mine(self) -> tuple[_Version, ...]:
-        """What the adjudicator typed, the newest first."""
-        return (*((self.form,) if self.form.typed else ()), *self.aside)[:_MOST_MINE]
+        """What the adjudicator typed, the newest first; none until something else was put in its place."""
+        return (*((self.form,) if self.parted and self.form.typed else ()), *self.aside)[:_MOST_MINE]
 
     def save(self, case_id: str, **changes: Any) -> None:
         """Store the draft with these changes."""
@@ -361,7 +379,7 @@ class _Draft(Record):
         lost = any(form.words.get(name) != text for name, text in self.form.typed.items())
         aside = [*((self.form,) if lost else ()), *(each for each in self.aside if each != form)]
         _empty_fields(case_id, *(name for name in _FIELDS if form.words.get(name) != self.form.words.get(name)))
-        self.save(case_id, form=form, aside=tuple(aside[:_MOST_MINE]), **changes)
+        self.save(case_id, form=form, aside=tuple(aside[:_MOST_MINE]), parted=self.parted or lost, **changes)
 
 
 def _field(case_id: str, name: str) -> str:
@@ -402,8 +420,8 @@ def _change(case_id: str, final: Decision | None) -> None:
     """Open the form on a case whose verdict stands, with that verdict; why it is replaced is for the lead to say."""
     form = _Version()
     if final is not None and final.verdict != "escalate":
-        given = _Version.of(final.model_copy(update={"reason": ""}))
-        form = given.model_copy(update={"taken": final.extra.get("taken_from", "")})
+        given, whose = _Version.of(final.model_copy(update={"reason": ""})), final.extra.get("taken_from", "")
+        form = given.model_copy(update={"taken": whose, "wrote": whose})
     _Draft.of(case_id).put(case_id, form, changing=True)
 
 
@@ -418,10 +436,13 @@ def _standing(view: CaseView) -> Decision | None:
     return final if final is not None and final.verdict is not None else None
 
 
-def _of_whom(text: str, name: str, decisions: Sequence[Decision], side: str) -> str:
-    """Return whose reason or note a text is: the side's that was taken, else of all who wrote it; "" where nobody's."""
-    whose = [each.reviewer for each in decisions if text.strip() and getattr(each, name) == text]
-    return " and ".join(f"{each}’s" for each in ([side] if side in whose else whose))
+def _of_whom(text: str, name: str, decisions: Sequence[Decision], taken_from: str) -> str:
+    """Say that a reason or note is a reviewer's, whose decision was taken with it; "" where it isn't.
+
+    Another reviewer may have written the same words: that makes them nobody's but whoever chose to write them.
+    """
+    wrote = any(each.reviewer == taken_from and getattr(each, name) == text for each in decisions)
+    return f"{taken_from}’s" if wrote and text.strip() else ""
 
 
 _WORDS_OF_A_SIDE = ("verdict", "run_id", "iteration", "reason", "note", "corrected_answer", "labels", "rubric_scores")
@@ -545,7 +566,7 @@ def _label(form: _Version, name: str, decisions: Sequence[Decision], *, optional
     """Name a field, and say whose words stand in it, changed or not, or that it may stay empty."""
     text, given = form.words.get(name, ""), form.given.get(name, "")
     more = " (optional)" if optional else ""
-    if text.strip() and (whose := _of_whom(given, name, decisions, form.taken)):
+    if text.strip() and (whose := _of_whom(given, name, decisions, form.wrote)):
         more = (
             f" (changed from {escaped(whose)})"
             if text != given
@@ -660,7 +681,7 @@ def _submit(workbench: Workbench, view: CaseView, about: Decision) -> None:
         st.session_state[_DONE] = st.session_state.get(_DONE, {}) | {entry.id: draft}
         as_final = "" if verdict == "escalate" else " as final verdict"
         following = _beside(workbench, case_id) or case_id
-        words = f"{DECIDED[verdict].text}{as_final}: {_named(view)}"
+        words = f"{case_id}: {DECIDED[verdict].text.lower()}{as_final}, {_asked(view)}"
         st.session_state[_NOTICE] = (following, words, entry.id)
         address.put("case", following)
 
@@ -678,9 +699,9 @@ def _refuse(why: str, container: str | None) -> None:
         focus_on(container)
 
 
-def _named(view: CaseView) -> str:
-    """Name a case in a message: its question, shortened, and its id."""
-    return f"“{shortened(view.case.query, 60)}” ({view.case.id})"
+def _asked(view: CaseView) -> str:
+    """Return a case's question for the end of a message, which is cut where its line ends."""
+    return f"“{shortened(view.case.query, 200)}”"
 
 
 def taken(decision: Decision, side: Decision) -> Decision:
@@ -734,7 +755,7 @@ def _undo(workbench: Workbench, entry_id: str) -> None:
         whose = "your" if final.reviewer == actor().name else f"{final.reviewer}'s"
         words = f"{whose} verdict stands again ({DECIDED[final.verdict].text.lower()})"
     else:
-        words = f"{_named(view)} waits for you again"
+        words = f"{given.case_id} waits for you again, {_asked(view)}"
         (draft or _drafted(given, decisions_on(workbench, given.case_id))).save(given.case_id, token=uuid.uuid4().hex)
     st.session_state[_NOTICE] = (given.case_id, f"Undone: {words}", None)
     address.put("case", given.case_id)
@@ -742,6 +763,7 @@ def _undo(workbench: Workbench, entry_id: str) -> None:
 
 def _drafted(given: Decision, decisions: Sequence[Decision]) -> _Draft:
     """Return the draft that a final verdict was recorded from, in another session."""
-    form = _Version.of(given).model_copy(update={"taken": given.extra.get("taken_from", "")})
+    whose = given.extra.get("taken_from", "")
+    form = _Version.of(given).model_copy(update={"taken": whose, "wrote": whose})
     side = form.side(decisions)
     return _Draft(form=form.model_copy(update={"given": _Version.of(side).words if side else {}}))
