@@ -213,7 +213,7 @@ def test_a_program_decides_in_no_time_and_an_escalation_settles_against_nobody(
     for number, verdict in enumerate(("reject", "approve", "escalate")):
         decided(bench, number, verdict, kind="adjudication", reviewer="Cy", extra={"seconds": 40.0})
     ada, bo, cy = bench.trust.reviewers(ADA, others=True)
-    assert cy.seconds == 40.0  # an adjudication takes time as a decision does
+    assert (cy.seconds, cy.adjudication_seconds) == (None, 40.0)
     assert (ada.seconds, bo.seconds) == (20.0, None)
     assert (ada.agreed.value, ada.agreed.n, ada.differ) == (0.5, 2, ("case-0",))
     assert (cy.reviewer, cy.decisions, cy.adjudications, cy.escalations) == ("Cy", 0, 3, 1)
@@ -386,7 +386,7 @@ def test_the_short_answers_say_what_is_not_known(bench: Workbench, reviewed: Wor
     assert "of 6 (the true share may be anything from" in far
     assert "faulty answers it accused " in far
     assert since.startswith("These figures rest on 12 answers settled by people ")
-    assert "draws 149 at random for blind decisions" in following
+    assert "Draw 149 at random for blind decisions" in following
     report = trust.compare(ADA, TrustFilter())
     few, enough = (trust.missed(ADA)._replace(drawable=count) for count in (18, 149))
     assert "18 undecided can be drawn, 131 more are needed" in short_answers(report, few, None)["What next?"]
