@@ -447,8 +447,13 @@ def test_a_decision_is_upheld_by_its_verdict_and_with_its_correction(workbench: 
         content = {"case_id": case_id, "run_id": f"run-{case_id[5:]}", "iteration": 1, "corrected_answer": "One."}
         final = Decision.model_validate({"reviewer": "Cleo", "verdict": "override", "reason": "why", **content})
         workbench.reviews.adjudicate(CLEO, final)
+    for actor in (ADA, BEN):  # a rejection is upheld, and has no correction that could be
+        decide(workbench, actor, "case-3", verdict="reject")
     upheld = {own.reviewer: own for own in workbench.trust.reviewers(CLEO, others=True)}
-    assert [(upheld[name].agreed.value, upheld[name].whole) for name in ("Ada", "Ben")] == [(1.0, 2), (1.0, 0)]
+    found = [
+        (own.agreed.value, own.agreed.n, own.whole, own.with_answer) for own in map(upheld.get, ("Ada", "Ben")) if own
+    ]
+    assert found == [(1.0, 3, 2, 2), (1.0, 3, 0, 2)]
 
 
 def test_a_new_policy_leaves_cases_that_were_begun_under_their_own(workbench: Workbench) -> None:

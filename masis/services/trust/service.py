@@ -129,9 +129,10 @@ class YieldReport(NamedTuple):
 class Own(NamedTuple):
     """The work of a reviewer, or of all ("" for a name): decisions in all, by active day and by verdict, median seconds
     of a decision and of an adjudication (None: not recorded), shares; ``differ`` are the cases of several reviewers
-    settled by another verdict; ``whole`` counts those settled by the same verdict on the same answer or correction, as
-    far as is known. ``adjudications`` are those that stand, ``escalations`` those of them that settle
-    nothing; they are no decisions. ``labelled`` are the decisions with labels on parts of the answer.
+    settled by another verdict; ``with_answer`` counts those settled by the same verdict that let an answer stand, as it
+    was or corrected, and ``whole`` those of them settled on that very answer, as far as is known. ``adjudications`` are
+    those that stand, ``escalations`` those of them that settle nothing; they are no decisions. ``labelled`` are the
+    decisions with labels on parts of the answer.
     """
 
     reviewer: str
@@ -147,6 +148,7 @@ class Own(NamedTuple):
     verdicts: Mapping[str, int] = {}
     adjudication_seconds: float | None = None
     labelled: int = 0
+    with_answer: int = 0
 
     @property
     def took(self) -> str:
@@ -691,9 +693,10 @@ def _work(name: str, mine: pd.DataFrame, frame: pd.DataFrame, answers: Mapping[i
     several = set(frame["case_id"][frame.duplicated("case_id", keep=False)])
     compared = mine[mine["case_id"].isin(several) & mine["case_id"].isin(final)]
     agreed = [final[case] == verdict for case, verdict in zip(compared["case_id"], compared["verdict"], strict=True)]
+    upheld = compared[np.array(agreed, dtype=bool) & compared["verdict"].isin(("approve", "override"))]
     whole = sum(
-        same and (None in (pair := {answers.get(entry), answers.get(stands[case])}) or len(pair) == 1)
-        for case, entry, same in zip(compared["case_id"], compared["entry"], agreed, strict=True)
+        None in (pair := {answers.get(entry), answers.get(stands[case])}) or len(pair) == 1
+        for case, entry in zip(upheld["case_id"], upheld["entry"], strict=True)
     )
     none = Estimate(None, why="no decision")
     return Own(
@@ -710,6 +713,7 @@ def _work(name: str, mine: pd.DataFrame, frame: pd.DataFrame, answers: Mapping[i
         Counter(mine["verdict"]),
         _median_seconds(adjudicated),
         int(mine["marks"].astype(bool).sum()),
+        len(upheld),
     )
 
 

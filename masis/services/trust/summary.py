@@ -35,7 +35,7 @@ def figure(found: Estimate, *, share: bool = True, brief: bool = False) -> str:
 IN_VIEW = "Who sees a verdict agrees with it more often: these figures flatter the audit."
 UPHELD = (
     "Upheld: of a reviewer's decisions on cases that several decided and that are settled, those whose verdict stands; "
-    "with their correction: those of them whose correction, or approved answer, stands as well."
+    "with their correction: of those but rejections, the ones whose correction, or approved answer, stands as well."
 )
 TOO_WIDE = 0.3
 """Width of an interval from which on a figure says little: it can't tell mostly right from half right."""

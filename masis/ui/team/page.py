@@ -203,11 +203,14 @@ def _with_time(count: int, seconds: float | None) -> Cell:
 
 
 def _upheld(own: Own | None) -> Cell:
-    """Return how many decisions of a reviewer stand, by verdict, and below with their correction."""
+    """Return how many decisions of a reviewer stand, by verdict, and below with their correction or answer."""
     if own is None or own.agreed.value is None:
         return {"text": "–"}
     stood = f"{round(own.agreed.value * own.agreed.n):,} of {own.agreed.n:,}"
-    return {"text": stood, "below": [f"{own.whole:,} with their correction"]}
+    return {
+        "text": stood,
+        "below": [f"{own.whole:,} of {own.with_answer:,} with their correction"] if own.with_answer else [],
+    }
 
 
 def pair_agrees(pair: Pair, case: str) -> str:

@@ -720,7 +720,7 @@ def _show_own(key: _Key) -> None:
             each.took,
             figure(each.overrides, brief=True),
             figure(each.agreed, brief=True),
-            f"{each.whole:,} of {each.agreed.n:,}" if each.agreed.n else None,
+            f"{each.whole:,} of {each.with_answer:,}" if each.with_answer else None,
             each.adjudications,
             each.adjudication_took if each.adjudications else None,
             open=str(number) if each.differ else None,
