@@ -739,7 +739,7 @@ def _runs(workbench: Workbench, chosen: MeasureFilter) -> None:
             st.caption("No audit is in this list.")
             return
         asked = {run.case_id for run in page.rows if run.case_id is not None}
-        now = {each: workbench.store.cases.summary(each, actor().name) for each in asked}
+        now = {each: workbench.cases.summary(each) for each in asked}
         columns, rows = run_table(page.rows, picked.measure, now)
         opened = linked_table(columns, rows, description="Audits behind the metric", key="metrics-runs")
         if run := next((run for run in page.rows if opened and run.run_id == opened), None):
