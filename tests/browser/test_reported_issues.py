@@ -326,6 +326,7 @@ def test_pasted_text_is_audited_as_a_new_version(server: ReviewServer, open_tab:
     expect(page.get_by_text("Superseded", exact=True).first).to_be_visible()
     expect(page.get_by_text("decide about that one")).to_be_visible()
     assert page.get_by_role("button", name="Audit with this text").count() == 0
+    tab.settle()  # a press on what the page is just drawing has no effect
     page.get_by_role("button", name="Open the newer version").click(delay=40)
     expect(page.get_by_text("Version 2 of this case")).to_be_visible(timeout=20_000)
     tab.assert_clean()
