@@ -60,7 +60,7 @@ def metrics(
     if lake is None:
         workbench = shared.open_existing(db)
         found, missed = workbench.metrics.report(measure_filter, by), workbench.lake.miss_rates()
-        record = found.model_dump(mode="json", exclude={"wanted"}) | {"samples": plain(missed)}
+        record = found.model_dump(mode="json", exclude={"measure_filter"}) | {"samples": plain(missed)}
         emit(record, (*lines(found), *_sample_lines(missed)))
         return
     if db is not None:
@@ -70,11 +70,13 @@ def metrics(
     from masis.datasets.lake_figures import lake_figures
 
     read = lake_figures(str(lake), measure_filter, by)
-    found = MetricsReport(wanted=measure_filter, period=by, **read.rates._asdict(), distributions=read.distributions)
+    found = MetricsReport(
+        measure_filter=measure_filter, period=by, **read.rates._asdict(), distributions=read.distributions
+    )
     rows = sum(read.outcomes.values())
     parts = [f"{number:,} {name.replace('_', ' ')} ({number / rows:.1%})" for name, number in read.outcomes.items()]
     head = f"{counted(rows, 'case')}: {', '.join(parts)}" if rows else "No case matches."
-    record = {"outcomes": read.outcomes, **found.model_dump(mode="json", exclude={"wanted"})}
+    record = {"outcomes": read.outcomes, **found.model_dump(mode="json", exclude={"measure_filter"})}
     emit(record, (head, *lines(found)))
 
 
@@ -105,7 +107,7 @@ def lines(found: MetricsReport) -> Iterator[str]:
             _rates_row("all", total),
             *(_rates_row(period_name(found.period, each.name or ""), each) for each in found.periods),
             *(
-                _rates_row(f"{found.wanted.role} {model_words(each.name or '(unknown)')}", each)
+                _rates_row(f"{found.measure_filter.role} {model_words(each.name or '(unknown)')}", each)
                 for each in found.models
             ),
         ],

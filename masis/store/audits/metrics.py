@@ -62,7 +62,7 @@ class MeasureFilter(Record):
 class MetricsReport(Record):
     """The figures of the runs that match, added up in all, by period and by the model of the filter's role."""
 
-    wanted: MeasureFilter
+    measure_filter: MeasureFilter
     period: Period
     total: Rates
     periods: tuple[Rates, ...]
@@ -173,7 +173,7 @@ class Measures(Part):
             spread = self.distributions(measure_filter, tuple(COLUMNS), newest)
         over = newest if newest is not None and added.total.runs > newest else None
         figures = added._asdict() | {"distributions": spread, "spread_over": over}
-        return MetricsReport(wanted=measure_filter, period=period, **figures)
+        return MetricsReport(measure_filter=measure_filter, period=period, **figures)
 
     def added_up(self, measure_filter: MeasureFilter, period: Period) -> AddedUp:
         """The runs that match, read once: added up in SQL by day and model, then to whatever is asked for."""

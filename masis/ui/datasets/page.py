@@ -206,15 +206,15 @@ def _freezing(workbench: Workbench) -> None:
         st.caption("Freezing a version takes the role lead.")
         return
     filtered = bool(address.list_parameters())
-    wanted = address.case_filter() if filtered else CaseFilter(states=DECIDED)
-    undecided = filtered and not only_decided(wanted)
+    case_filter = address.case_filter() if filtered else CaseFilter(states=DECIDED)
+    undecided = filtered and not only_decided(case_filter)
     if undecided and workbench.cases.hides_machine_from(actor()):
         st.caption(
             f"{MACHINE_HIDDEN} A version frozen from undecided cases would hold what audits found about them: filter "
             "the queue to decided cases."
         )
         return
-    total = workbench.exports.count(wanted)
+    total = workbench.exports.count(case_filter)
     what = "that match the queue's filter" if filtered else "that people have decided"
     st.markdown(f"{counted(total, 'case')} {what}.")
     if filtered:
@@ -241,7 +241,7 @@ def _freezing(workbench: Workbench) -> None:
         return
     try:
         with st.spinner("Freezing"):
-            chosen = Selection(wanted)
+            chosen = Selection(case_filter)
             workbench.datasets.freeze(
                 actor(), name.strip(), form, chosen, description=description.strip(), encoding=encoding
             )

@@ -454,8 +454,8 @@ def _failures(workbench: Workbench, failed: int, audited: int) -> None:
         icon=":material/warning:",
         query_params={"flag": "error", "standing": ",".join(STANDING)},
     )
-    wanted = CaseFilter(flags=("error",), standings=tuple(STANDING), order="newest", size=1)
-    newest = next(iter(workbench.cases.find_for(actor(), wanted).rows), None)
+    case_filter = CaseFilter(flags=("error",), standings=tuple(STANDING), order="newest", size=1)
+    newest = next(iter(workbench.cases.find_for(actor(), case_filter).rows), None)
     run = workbench.cases.open_for(actor(), newest.id).run if newest else None
     if run is not None and run.warnings:
         last = run.warnings[-1]
@@ -706,7 +706,7 @@ def _tables(found: MetricsReport) -> None:
     def way(**parameters: str) -> str:
         return address.link("metrics", **{**filters, **parameters})
 
-    role, period = found.wanted.role, found.period
+    role, period = found.measure_filter.role, found.period
     st.header(f"By model of the {role}")
     first = column(role.capitalize())
     opened = linked_table([first, *RATE_COLUMNS], model_rows(found, way), description="Rates by model", key="by-model")

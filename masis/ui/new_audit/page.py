@@ -306,9 +306,9 @@ def _picked(workbench: Workbench, form: AuditForm, case_id: str) -> None:
             placeholder="Words in question, answer or evidence; or the id",
             max_chars=address.LONGEST_QUERY,
         )
-        wanted = CaseFilter(text=text, order="risk" if text else "newest", size=HITS)
+        case_filter = CaseFilter(text=text, order="risk" if text else "newest", size=HITS)
         with st.container():
-            _found(workbench.cases.find_for(actor(), wanted), text, case_id)
+            _found(workbench.cases.find_for(actor(), case_filter), text, case_id)
         _settings(workbench, form)
     with right:
         _chosen(workbench, form, case_id)

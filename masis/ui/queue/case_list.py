@@ -68,21 +68,21 @@ def show_cases(workbench: Workbench) -> None:
         show_nothing_yet(workbench)
         return
     blind = workbench.cases.hides_machine_from(actor())
-    wanted = address.case_filter()
-    page = workbench.cases.find_for(actor(), wanted)
-    shown = workbench.cases.blinded(actor(), wanted)  # neither order nor counts say what is hidden
+    case_filter = address.case_filter()
+    page = workbench.cases.find_for(actor(), case_filter)
+    shown = workbench.cases.blinded(actor(), case_filter)  # neither order nor counts say what is hidden
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="queue-head"):
         st.title("Queue", width="content")
         _search_and_order(blind=blind)
         _drawer(workbench, facets, blind=blind)
         _views(workbench)
-        if not blind or only_decided(wanted):
-            _export(workbench, wanted, page)
-    _standings(workbench, facets, wanted)
+        if not blind or only_decided(case_filter):
+            _export(workbench, case_filter, page)
+    _standings(workbench, facets, case_filter)
     adjudications = workbench.team.adjudications(actor())
-    _narrowed(page, wanted, shown, adjudications, blind=blind)
+    _narrowed(page, case_filter, shown, adjudications, blind=blind)
     if not page.total:
-        _no_match(workbench, wanted)
+        _no_match(workbench, case_filter)
         return
     way = address.list_parameters()  # once: reading the address for each row took a quarter of the page's time
     mine = workbench.store.team.assigned_among(actor().name, (summary.id for summary in page.rows))
@@ -104,7 +104,7 @@ def show_cases(workbench: Workbench) -> None:
         if opened in for_me:
             st.switch_page("pages/team.py", query_params={"case": opened})
         address.open_case(opened)
-    _paging(wanted, page.total)
+    _paging(case_filter, page.total)
 
 
 # --- what narrows the list ----------------------------------------------------------------------------------------
@@ -132,7 +132,7 @@ def _search_and_order(*, blind: bool) -> None:
     )
 
 
-def _standings(workbench: Workbench, facets: Facets, wanted: CaseFilter) -> None:
+def _standings(workbench: Workbench, facets: Facets, case_filter: CaseFilter) -> None:
     """Draw the main filter: where cases stand, each with its count; without a choice all that are not decided.
 
     What else narrows the list narrows the counts. A press shows what stands there in place of what was shown. An
@@ -143,8 +143,8 @@ def _standings(workbench: Workbench, facets: Facets, wanted: CaseFilter) -> None
     shown = {address.STANDINGS.name, *([address.SEVERITIES.name] if split else [])}
     found, lesser = facets.standings, facets.lesser
     if any(address.value(name) for name in address.FILTERS if name not in shown):
-        wanted = wanted.model_copy(update={"severities": ()}) if split else wanted
-        found, lesser = workbench.cases.standings_for(actor(), wanted)
+        case_filter = case_filter.model_copy(update={"severities": ()}) if split else case_filter
+        found, lesser = workbench.cases.standings_for(actor(), case_filter)
     counts = {name: found[name] for name in STANDING if found.get(name)}
     counts |= {name: 0 for name in chosen if name not in counts}
     several = len(chosen) > 1
@@ -220,7 +220,9 @@ def adjudications_link(waiting: CasePage) -> None:
         )
 
 
-def _narrowed(page: CasePage, wanted: CaseFilter, shown: CaseFilter, adjudications: CasePage, *, blind: bool) -> None:
+def _narrowed(
+    page: CasePage, case_filter: CaseFilter, shown: CaseFilter, adjudications: CasePage, *, blind: bool
+) -> None:
     """Say how many cases are listed and in which order; what narrows the list stands beside, removed with a click."""
     chips: list[tuple[address.Filter, str | None, str]] = []
     for each in address.DRAWER:  # the ranges are its last ones
@@ -230,12 +232,12 @@ def _narrowed(page: CasePage, wanted: CaseFilter, shown: CaseFilter, adjudicatio
                 chips.append((each, None, f"{each.title} {low or 0:.2f} to {1 if high is None else high:.2f}"))
         else:
             found = address.several(each.name, each.options) if each.options else address.words(each.name)
-            if each is address.SEVERITIES and wanted.standings == ("nothing_found",):
+            if each is address.SEVERITIES and case_filter.standings == ("nothing_found",):
                 continue  # the pills beside where cases stand show it
             chips += [(each, word, f"{each.title}: {_worded(each, word)}") for word in found]
-    first = (wanted.page - 1) * wanted.size + 1
+    first = (case_filter.page - 1) * case_filter.size + 1
     part = f"{first:,} to {first + len(page.rows) - 1:,} of " if page.total > len(page.rows) else ""
-    left_out = ", decided ones left out" if wanted.standings == NOT_DECIDED else ""
+    left_out = ", decided ones left out" if case_filter.standings == NOT_DECIDED else ""
     order = order_says(shown.order, shown.standings)
     says = f"**{part}{counted(page.total, 'case')}**{left_out}. {order} **?** shows the keys."
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="list-head"):
@@ -275,12 +277,12 @@ def _clear() -> None:
     address.clear((*address.FILTERS, "page"))
 
 
-def _no_match(workbench: Workbench, wanted: CaseFilter) -> None:
+def _no_match(workbench: Workbench, case_filter: CaseFilter) -> None:
     st.markdown("**No case matches.** Remove a word from the search, or choose fewer filters.")
-    decided = wanted.model_copy(update={"standings": ("decided",)})
+    decided = case_filter.model_copy(update={"standings": ("decided",)})
     with st.container(horizontal=True):
         st.button("Clear search and filters", on_click=_clear)
-        if wanted.standings == NOT_DECIDED and (count := workbench.cases.find_for(actor(), decided).total):
+        if case_filter.standings == NOT_DECIDED and (count := workbench.cases.find_for(actor(), decided).total):
             st.button(
                 f"Show {counted(count, 'decided case')}",
                 key="show-decided",
@@ -289,10 +291,10 @@ def _no_match(workbench: Workbench, wanted: CaseFilter) -> None:
             )
 
 
-def _paging(wanted: CaseFilter, total: int) -> None:
+def _paging(case_filter: CaseFilter, total: int) -> None:
     with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
-        address.show_pages(total, wanted.size, key="page-number")
-        if wanted.order == "random":
+        address.show_pages(total, case_filter.size, key="page-number")
+        if case_filter.order == "random":
             seed = str(address.number("seed", 0) % address.LARGEST_SEED + 1)
             st.button("Shuffle again", icon=":material/shuffle:", on_click=_put_on_first_page, args=("seed", seed))
         if total > min(address.PAGE_SIZES):
@@ -302,7 +304,7 @@ def _paging(wanted: CaseFilter, total: int) -> None:
                 label_visibility="collapsed",
                 format_func=lambda size: f"{size} a page",
                 required=True,
-                **address.kept("size", address.PAGE_SIZE, shows=wanted.size, key="page-size"),
+                **address.kept("size", address.PAGE_SIZE, shows=case_filter.size, key="page-size"),
             )
 
 
@@ -346,12 +348,12 @@ def _views(workbench: Workbench) -> None:
                 st.rerun()
 
 
-def only_decided(wanted: CaseFilter) -> bool:
+def only_decided(case_filter: CaseFilter) -> bool:
     """Return whether a filter leaves out all that no person has decided: of those an export shows what audits found."""
-    return wanted.standings == ("decided",) or bool(wanted.states and set(wanted.states) <= set(DECIDED))
+    return case_filter.standings == ("decided",) or bool(case_filter.states and set(case_filter.states) <= set(DECIDED))
 
 
-def _export(workbench: Workbench, wanted: CaseFilter, page: CasePage) -> None:
+def _export(workbench: Workbench, case_filter: CaseFilter, page: CasePage) -> None:
     """Draw the export of the cases that the list shows, on all its pages, as a data set with its manifest."""
     who = actor()
     with st.popover("Export", icon=":material/download:"):
@@ -367,8 +369,8 @@ def _export(workbench: Workbench, wanted: CaseFilter, page: CasePage) -> None:
             encoding = st.selectbox("File", ENCODINGS, key="export-encoding", persist_state="session")
         st.caption(f"{chosen.summary[0].upper()}{chosen.summary[1:]}. The zip file holds the data and a manifest.")
         prepared_download(
-            f"{counted(workbench.exports.count(wanted), 'case')}: {form}",
-            lambda: zipped(workbench, who, form, wanted, encoding),
+            f"{counted(workbench.exports.count(case_filter), 'case')}: {form}",
+            lambda: zipped(workbench, who, form, case_filter, encoding),
             file_name=f"masis-{form}.zip",
             key="export-prepare",
             help_="The cases that match search and filters, on all pages of the list.",
@@ -382,12 +384,14 @@ def _export(workbench: Workbench, wanted: CaseFilter, page: CasePage) -> None:
         )
 
 
-def zipped(workbench: Workbench, who: Actor, form: str, wanted: CaseFilter, encoding: str) -> io.BytesIO:
+def zipped(workbench: Workbench, who: Actor, form: str, case_filter: CaseFilter, encoding: str) -> io.BytesIO:
     """Return an export and its manifest as a zip file. Raises NotAllowed, and RecordDamaged naming case and run."""
     chosen, out = FORMATS[form], io.BytesIO()
     suffix = chosen.suffix if encoding == "jsonl" else f".{encoding}"
     with tempfile.TemporaryDirectory() as folder:
-        workbench.exports.write_file(who, Path(folder) / f"{form}{suffix}", form, Selection(wanted), encoding=encoding)
+        workbench.exports.write_file(
+            who, Path(folder) / f"{form}{suffix}", form, Selection(case_filter), encoding=encoding
+        )
         with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
             for file in sorted(Path(folder).rglob("*")):
                 archive.write(file, file.relative_to(folder))

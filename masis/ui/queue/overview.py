@@ -173,8 +173,8 @@ def _assigned(workbench: Workbench) -> None:
     name = actor().name
     if name not in workbench.store.team.counted("assigned"):
         return
-    wanted = CaseFilter(states=("needs_review", "escalated"), assignees=(name,), undecided_by=name)
-    if count := workbench.cases.count(workbench.cases.blinded(actor(), wanted)):
+    case_filter = CaseFilter(states=("needs_review", "escalated"), assignees=(name,), undecided_by=name)
+    if count := workbench.cases.count(workbench.cases.blinded(actor(), case_filter)):
         st.page_link(
             "pages/queue.py",
             label=f"{count:,} {'is' if count == 1 else 'are'} assigned to you",

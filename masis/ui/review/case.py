@@ -108,9 +108,9 @@ def _notices(page: _Page) -> None:
     show_versions(page.view, versions)
     _conversation(page.view)
     missing_evidence(page.workbench, page.view, versions, busy=page.busy)
-    wanted = address.value("run")
-    if wanted and (page.run is None or page.run.id != wanted):
-        _other_run(page.view, wanted)
+    run_id = address.value("run")
+    if run_id and (page.run is None or page.run.id != run_id):
+        _other_run(page.view, run_id)
     _unknown_iteration(page.run)
     if why := served_jobs().failure("audit", page.view.case.id):
         st.error("The last audit failed.", icon=":material/error:")
@@ -175,11 +175,11 @@ def show_no_case(workbench: Workbench) -> None:
 
 def _chosen_run(workbench: Workbench, view: CaseView) -> Run | None:
     """Return the run the address names if it is a finished one of this case, else the newest."""
-    wanted = address.value("run")
-    if not wanted or (view.run and view.run.id == wanted):
+    run_id = address.value("run")
+    if not run_id or (view.run and view.run.id == run_id):
         return view.run
-    known = any(run.id == wanted and run.readable for run in view.runs)
-    return workbench.runs.get(wanted) if known else view.run
+    known = any(run.id == run_id and run.readable for run in view.runs)
+    return workbench.runs.get(run_id) if known else view.run
 
 
 def _shown_iteration(run: Run | None) -> int:
@@ -200,9 +200,9 @@ def _unknown_iteration(run: Run | None) -> None:
         st.info("This audit has no such iteration as the address names. The original answer is shown.")
 
 
-def _other_run(view: CaseView, wanted: str) -> None:
+def _other_run(view: CaseView, run_id: str) -> None:
     """Say why the run the address names can't be shown, and what is shown in its place."""
-    named = next((run for run in view.runs if run.id == wanted), None)
+    named = next((run for run in view.runs if run.id == run_id), None)
     instead = "The newest finished audit is shown." if view.run else ""
     if named is None:
         st.info(f"The audit in the address does not belong to this case. {instead}", icon=":material/info:")
@@ -214,7 +214,7 @@ def _other_run(view: CaseView, wanted: str) -> None:
         with st.container(horizontal=True, vertical_alignment="center"):
             st.warning(f"The audit in the address was interrupted. {instead}", icon=":material/warning:")
             st.button(
-                "Resume the audit", icon=":material/play_arrow:", on_click=_resume, args=(wanted,), **needs("audit")
+                "Resume the audit", icon=":material/play_arrow:", on_click=_resume, args=(run_id,), **needs("audit")
             )
 
 

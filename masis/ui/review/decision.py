@@ -116,7 +116,7 @@ class _Previous:
 class _Place(NamedTuple):
     """The queue the address describes, and how many of its cases need review."""
 
-    wanted: CaseFilter
+    case_filter: CaseFilter
     waiting: int
 
 
@@ -162,8 +162,8 @@ def decision_panel(
 ) -> None:
     """Draw the decision on iteration ``index`` (from 0) of ``run``, or on an unaudited case (``run`` is None)."""
     who = actor()
-    wanted = workbench.cases.blinded(who, address.case_filter())
-    place = _Place(wanted, workbench.team.count_open(actor(), wanted))
+    case_filter = workbench.cases.blinded(who, address.case_filter())
+    place = _Place(case_filter, workbench.team.count_open(actor(), case_filter))
     run = run if run and run.iterations else None
     _panel(_PanelContext(workbench, view, run, index if run else 0, machine_shown, place, notice))
     if notice and notice.adjudicate:
@@ -417,7 +417,7 @@ def _act(context: _PanelContext, form: _Form, posted: dict[str, Any]) -> None:
             _next_waiting(context, form, skip=how == "skip")
         case "whole_queue":
             address.clear(address.FILTERS)
-            whole = context.place._replace(wanted=context.workbench.cases.blinded(actor(), address.case_filter()))
+            whole = context.place._replace(case_filter=context.workbench.cases.blinded(actor(), address.case_filter()))
             _next_waiting(context._replace(place=whole), form, skip=False)
         case "forward":
             _open(form, _beside(context, forward=True), "This is the last case of the list.")
@@ -542,15 +542,15 @@ def _show_iteration(index: int) -> None:
 
 
 def _next_waiting(context: _PanelContext, form: _Form, *, skip: bool, done: str = "") -> None:
-    team, wanted = context.workbench.team, context.place.wanted
+    team, case_filter = context.workbench.team, context.place.case_filter
     here = context.case_id
     if skip:
         team.skip(actor(), [here])
         done = f"Skipped {here}"
     # who came back to undo goes on where that was
-    found = form.came_from or team.next_open(actor(), wanted, here, without=[here])
+    found = form.came_from or team.next_open(actor(), case_filter, here, without=[here])
     if found is None:
-        empty = team.why_empty(actor(), wanted)
+        empty = team.why_empty(actor(), case_filter)
         form.message = _Message(f"{done and f'{done}. '}{why_nothing(empty)}", "calm", narrowed=empty.elsewhere > 0)
         return
     if skip:
@@ -559,7 +559,7 @@ def _next_waiting(context: _PanelContext, form: _Form, *, skip: bool, done: str 
 
 
 def _beside(context: _PanelContext, *, forward: bool) -> str | None:
-    return context.workbench.cases.beside(context.case_id, context.place.wanted, forward=forward)
+    return context.workbench.cases.beside(context.case_id, context.place.case_filter, forward=forward)
 
 
 def _open(form: _Form, case_id: str | None, nothing: str) -> None:

@@ -58,10 +58,10 @@ def show_decisions(workbench: Workbench) -> None:
         people.pop(POLICY.name, None)
         st.caption(f":material/visibility_off: {MACHINE_HIDDEN} Auto-accepted cases are left out of the list.")
     _controls(people)
-    wanted = log_filter(workbench.store.team.in_force(QueuePolicy).machine)
-    page = workbench.reviews.entries(wanted, upto=ENTRIES_COUNTED)
-    pages = max(1, -(-page.total // wanted.size))
-    if wanted.page > pages:
+    entry_filter = log_filter(workbench.store.team.in_force(QueuePolicy).machine)
+    page = workbench.reviews.entries(entry_filter, upto=ENTRIES_COUNTED)
+    pages = max(1, -(-page.total // entry_filter.size))
+    if entry_filter.page > pages:
         address.put("page", str(pages) if pages > 1 else "")
         st.rerun()
     if not page.total:
@@ -71,7 +71,7 @@ def show_decisions(workbench: Workbench) -> None:
     _counted(page, narrowed=any(address.value(name) for name in FILTERS))
     _log(workbench, page.rows)
     if pages > 1:
-        st.pagination(pages, **address.kept("page", 1, shows=wanted.page, key="log-page", drops=()))
+        st.pagination(pages, **address.kept("page", 1, shows=entry_filter.page, key="log-page", drops=()))
 
 
 def log_filter(machine_shown: MachineShown = "first") -> DecisionFilter:
@@ -268,10 +268,10 @@ def _exports(workbench: Workbench) -> None:
         disabled=not number,
         help_="Each case as imported, its current decision, the answer that may be used, and what judged it.",
     )
-    wanted = log_filter(workbench.store.team.in_force(QueuePolicy).machine)
+    entry_filter = log_filter(workbench.store.team.in_force(QueuePolicy).machine)
     st.download_button(
         "The entries listed here, CSV",
-        lambda: _written(lambda out: workbench.exports.write_log_csv(who, out, wanted)),
+        lambda: _written(lambda out: workbench.exports.write_log_csv(who, out, entry_filter)),
         file_name="decision-log.csv",
         mime="text/csv",
         icon=":material/table:",

@@ -308,8 +308,8 @@ def _give_out(workbench: Workbench) -> None:
     text = st.text_input("Cases that hold these words", key="give-text", max_chars=address.LONGEST_QUERY)
     # escalated ones first: they wait for somebody in particular
     pages = [
-        workbench.cases.find_for(actor(), wanted.model_copy(update={"text": text}))
-        for wanted in (ESCALATED, waiting_in(CaseFilter(order="oldest", size=MOST_LISTED)))
+        workbench.cases.find_for(actor(), case_filter.model_copy(update={"text": text}))
+        for case_filter in (ESCALATED, waiting_in(CaseFilter(order="oldest", size=MOST_LISTED)))
     ]
     total = sum(page.total for page in pages)
     if not total:
