@@ -32,6 +32,8 @@ MISSING = "Missing information: "
 LONGEST_VALUE, LONGEST_ID = 40, 30
 LEAST_QUOTED = 40
 """Characters that a quotation of the answer keeps where what the evidence says takes the room."""
+LONGEST_DESCRIPTION = 100
+"""Characters of what the critic says is wrong where that stands in place of the answer's words."""
 LONGEST_LEAD = 15
 """Characters of what may stand before a line of the critic and between its parts."""
 LED_IN = 25
@@ -97,6 +99,11 @@ class Quotation(NamedTuple):
     marks: tuple[str, str] = ("“", "”")
     point: bool = False
 
+    @property
+    def least(self) -> int:
+        """Characters that it keeps where what the evidence says takes the room: those that it is about, led in."""
+        return max(LEAST_QUOTED, len(self.about) + LED_IN)
+
 
 class _Line(NamedTuple):
     """The parts of a line: words of ours, and quotations, of which it holds as much as it has room for."""
@@ -111,7 +118,7 @@ class _Line(NamedTuple):
         ours = sum(len(each) if isinstance(each, str) else sum(map(len, each.marks)) for each in self.parts)
         lengths = {each: len(_plain(each.words)) for each in quoted}
         room = max(longest - len(lead) - ours, 20 * len(quoted))
-        kept = sum(min(lengths[each], LEAST_QUOTED) for each in quoted if not each.point)
+        kept = sum(min(lengths[each], each.least) for each in quoted if not each.point)
         shares = _shared(max(room - kept, room // 2), [lengths[each] for each in quoted if each.point])
         room -= sum(shares)
         shares += _shared(room, [lengths[each] for each in quoted if not each.point])
@@ -328,7 +335,7 @@ def _sentences(
     for check in sorted(claims, key=lambda check: not _exact(check)):
         if check.verdict == "contradicted" or (check.verdict == "supported" and check.contradictions):
             objection = None if _shown(check) else objections.get(check.claim.sentence)
-            yield "contradicted", _issue_line(objection, _words(check)) if objection else _contradicted(check)
+            yield "contradicted", _issue_line(objection, check) if objection else _contradicted(check)
         elif check.verdict == "unsupported":
             yield "unsupported", _unsupported(check)
         elif check.verdict == "partial":
@@ -386,22 +393,28 @@ def gravity(issue: Issue, check: ClaimCheck | None) -> tuple[int, bool]:
     return [*KINDS].index(_kind(issue)), check is not None and not _exact(check)
 
 
-def _issue_line(issue: Issue, claim: str = "") -> _Line:
+def _issue_line(issue: Issue, check: ClaimCheck | None = None) -> _Line:
     """Return the line of an issue; the critic's has the words of the answer and what the evidence says in their place.
 
-    ``claim`` is quoted where the issue quotes nothing.
+    Of a long quotation it has the words at fault, which ``check``, that of the claim, names. Where it names none, or a
+    single word, which alone says little, the critic's description says what is wrong. The claim is quoted where the
+    issue quotes nothing.
     """
     if issue.rule == "source_conflict":  # the reason has both values, the description none
         return _Line((issue.reason.rstrip("."),))
     what = _plain(issue.description.removeprefix(MISSING))
     if issue.source != "critic":
         return _Line((what,))
-    says, quote = _plain(issue.reason), _plain(issue.quote or claim)
+    says, quote = _plain(issue.reason), _plain(issue.quote or (_words(check) if check else ""))
     if says and issue.evidence_ids and not any(each in says for each in issue.evidence_ids):
         says = f"{_id(issue.evidence_ids[0])}: {says}"
     quote = "" if quote.casefold() in what.casefold() else quote
     if quote and says and len(f"{what}{quote}{says}") > LONGEST_HEADLINE - LONGEST_LEAD:
-        return _Line(("The answer says ", Quotation(quote), ". ", _bare(says)))
+        at_fault = (_plain(each.claim_text) for each in (check.contradictions if check else ()))
+        about = next((words for words in at_fault if " " in words and words in quote), "")
+        if about or len(quote) <= LEAST_QUOTED:
+            return _Line(("The answer says ", Quotation(quote, about), ". ", _bare(says)))
+        return _Line((f"{_cut(what, LONGEST_DESCRIPTION)}. ", _bare(says)))
     parts: list[str | Quotation] = [_bare(what)]
     parts += [": ", Quotation(quote)] if quote else []
     parts += [". ", _bare(says)] if says else []

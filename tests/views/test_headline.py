@@ -304,15 +304,36 @@ def test_an_objection_of_the_critic_says_what_the_answer_has_and_what_the_eviden
     assert headline(with_original(clean, issues=(objection,))).text == text
 
 
-def test_the_words_of_the_answer_are_cut_before_what_the_evidence_says(clean: Run) -> None:
+@pytest.mark.parametrize(
+    ("at_fault", "text"),
+    [
+        (
+            "the terms permit any use below the quota",
+            "The answer says “…a free-tier key, since the terms permit any use below",
+        ),
+        ("permit", "The terms are misread. c2 says"),
+        ("words of another sentence", "The terms are misread. c2 says"),
+        (None, "The terms are misread. c2 says"),
+    ],
+)
+def test_a_long_quotation_shows_the_words_at_fault_or_what_the_critic_says_of_it(
+    clean: Run, at_fault: str | None, text: str
+) -> None:
     quote = "Your start-up's app may run on a free-tier key, since the terms permit any use below the quota"
     reason = "c2 says that free-tier keys may not be used in any commercial product or service"
     objection = critic("contradiction", "high", "The terms are misread.").model_copy(
-        update={"quote": quote, "reason": f"{reason}.", "evidence_ids": ("c2",)}
+        update={"quote": quote, "reason": f"{reason}.", "evidence_ids": ("c2",), "start": 0, "end": len(quote)}
     )
-    run = with_original(clean, issues=(objection,))
-    assert headline(run).text == f"The answer says “Your start-up's app may run on a free-tier key…”. {reason}"
-    assert headline(run, LONGEST_IN_HEAD).text == f"The answer says “{quote}”. {reason}"
+    conflicts = (conflict(at_fault, "Free-tier keys are not for products", "stated"),) if at_fault else ()
+    found = check("contradicted", f"{quote} [c2].", contradictions=conflicts)
+    found = found.model_copy(update={"claim": found.claim.model_copy(update={"sentence": 0})})
+    run = with_original(clean, claims=(found,) if at_fault else (), issues=(objection,))
+    line = headline(run).text
+    assert line.startswith(text)
+    assert len(line) <= LONGEST_HEADLINE
+    if at_fault and " " in at_fault and at_fault in quote:
+        assert f"{at_fault}”. c2 says that free-tier keys may not" in line
+        assert headline(run, LONGEST_IN_HEAD).text == f"The answer says “{quote}”. {reason}"
 
 
 def test_a_revision_is_not_what_the_line_is_about(clean: Run) -> None:
