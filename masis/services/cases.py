@@ -54,6 +54,17 @@ FOUND: tuple[Standing, ...] = ("failed", "wrong", "not_confirmed", "nothing_foun
 """Where cases stand by what their audit found. Who may not see that sees ``to_review`` in place of all of them."""
 
 
+BY_AUDIT = ("flags", "reasons", "tiers", "severities", "models")
+"""The fields of a filter that go by what audits found."""
+
+
+def _passed_as_waiting(states: Mapping[str, int]) -> dict[str, int]:
+    """Count auto-accepted cases as cases that need review, for who may not see that they passed."""
+    kept = {name: count for name, count in states.items() if name != "accepted"}
+    waiting = states.get("needs_review", 0) + states.get("accepted", 0)
+    return kept | ({"needs_review": waiting} if waiting else {})
+
+
 def _found_as_one(standings: Mapping[str, int]) -> dict[str, int]:
     """Count what audits found as one, for who may not see it."""
     kept = {name: count for name, count in standings.items() if name not in FOUND}
@@ -157,14 +168,14 @@ def _chain(case_id: str, following: Callable[[str], str | None]) -> Iterator[str
 class CaseService(Service):
     """The use cases of cases and of the evidence they hold.
 
-    ``summary``, ``find``, ``count``, ``facets`` and ``beside`` read what needs no check, as the store has them.
+    ``summary``, ``find``, ``count``, ``facets``, ``values`` and ``beside`` read what needs no check, as it is stored.
     """
 
     def __init__(self, store: Store, access: Access = OPEN) -> None:
         super().__init__(store, access)
         cases = store.cases
         self.summary, self.find, self.count = cases.summary, cases.search, cases.count_matching
-        self.facets, self.beside = cases.facets, cases.beside
+        self.facets, self.values, self.beside = cases.facets, cases.values, cases.beside
 
     def add(self, actor: Actor, cases: Iterable[Case], on_batch: Callable[[int], None] | None = None) -> Added:
         """Store cases; one that is stored with other content is a conflict, and the others are stored all the same."""
@@ -246,7 +257,7 @@ class CaseService(Service):
         if not self.hides_machine_from(actor):
             return case_filter
         policy = self._store.team.in_force(QueuePolicy)
-        update: dict[str, Any] = dict.fromkeys(("flags", "reasons", "tiers", "severities", "models"), ())
+        update: dict[str, Any] = dict.fromkeys(BY_AUDIT, ())
         if set(FOUND) & set(case_filter.standings):
             update["standings"] = tuple(each for each in NOT_DECIDED if each in (*case_filter.standings, *FOUND))
             update["standings"] += ("decided",) * ("decided" in case_filter.standings)
@@ -271,11 +282,16 @@ class CaseService(Service):
         facets = self._store.cases.facets(actor.name)
         if not self.hides_machine_from(actor):
             return facets
-        states = dict(facets.states)
-        if accepted := states.pop("accepted", 0):
-            states["needs_review"] = states.get("needs_review", 0) + accepted
-        standings = _found_as_one(facets.standings)
+        standings, states = _found_as_one(facets.standings), _passed_as_waiting(facets.states)
         reviewers = {name: count for name, count in facets.reviewers.items() if name != POLICY.name}
         shown = {"standings": standings, "states": states, "reviewers": reviewers}
-        hidden: dict[str, dict[str, int]] = {name: {} for name in ("flags", "reasons", "severities", "models")}
-        return facets.model_copy(update={**hidden, **shown, "lesser": 0})
+        return facets.model_copy(update={**shown, "flags": {}, "lesser": 0})
+
+    def values_for(self, actor: Actor, case_filter: CaseFilter, field: str) -> dict[str, int]:
+        """Count the cases that would be listed with each value of a filter's field, as this reviewer may see it."""
+        case_filter = case_filter.model_copy(update={"viewer": actor.name, field: ()})
+        found = self.values(self.blinded(actor, case_filter), field)
+        if not self.hides_machine_from(actor):
+            return found
+        found.pop(POLICY.name, None)
+        return {} if field in BY_AUDIT else _passed_as_waiting(found) if field == "states" else found

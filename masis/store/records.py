@@ -133,13 +133,8 @@ class Facets(Record):
 
     standings: dict[str, int]
     lesser: int
-    severities: dict[str, int]
     states: dict[str, int]
-    fields: dict[str, int]
-    datasets: dict[str, int]
-    models: dict[str, int]
     flags: dict[str, int]
-    reasons: dict[str, int]
     reviewers: dict[str, int]
 
 

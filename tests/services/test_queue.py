@@ -173,8 +173,8 @@ def test_counts_of_every_value(filled: Workbench) -> None:
     facets = filled.cases.facets()
     assert facets.states == {"approved": 1, "needs_review": 3, "new": 1}
     assert facets.standings == {"decided": 1, "not_audited": 1, "wrong": 3}
-    assert facets.fields == {"History": 1, "Law": 2, "Medicine": 1}
-    assert facets.models == {"offline": 4, "openai:gpt-4o": 1}
+    assert filled.cases.values(CaseFilter(), "fields") == {"History": 1, "Law": 2, "Medicine": 1}
+    assert filled.cases.values(CaseFilter(), "models") == {"offline": 4, "openai:gpt-4o": 1}
     assert facets.flags == {"hallucination": 3, "invalid_reference": 3, "unscored": 1}
     assert facets.reviewers == {"Grace": 1}
 
@@ -313,7 +313,7 @@ def test_cases_where_nothing_was_found_are_counted_and_found_with_and_without_le
         bench.store.runs.finish(a_run(a_case(name), f"run {name}", iterations=(sound,), review_reasons=reasons))
     facets = bench.cases.facets_for(ADA)
     assert (facets.standings["nothing_found"], facets.lesser) == (3, 2)
-    assert facets.severities == {"none": 1, "low": 1, "medium": 1, "high": 1}
+    assert bench.cases.values(CaseFilter(), "severities") == {"none": 1, "low": 1, "medium": 1, "high": 1}
     assert bench.cases.standings_for(ADA, CaseFilter(text="open")) == (facets.standings, 2)
     assert ids(bench, standings=("nothing_found",), severities=("none",)) == ["clean"]
     assert ids(bench, standings=("nothing_found",), severities=("low", "medium")) == ["poor", "vague"]
@@ -373,6 +373,23 @@ def test_lists_pages_counts_and_neighbours_are_those_of_a_queue_without_sql(benc
         assert bench.store.cases.following(case_id, wanted, without=without) == next(iter(left), None)
 
 
+@pytest.mark.parametrize("number", range(2))
+def test_a_value_is_counted_as_often_as_a_list_narrowed_by_it_has_cases(bench: Workbench, number: int) -> None:
+    draw = random.Random(number)
+    many(bench, draw, 40)
+    rows = bench.cases.find(CaseFilter(size=100)).rows
+    bench.team.assign(ADA, [row.id for row in rows[:8]], ["Ben"])
+    bench.team.assign(ADA, [row.id for row in rows[5:12]], ["Ada"])
+    fields = ("states", "severities", "fields", "datasets", "reviewers", "flags", "reasons", "models", "assignees")
+    for _, field in itertools.product(range(15), fields):
+        wanted = CaseFilter(**a_filter(draw, list(rows)), viewer="Ada")
+        found = bench.cases.values(wanted, field)
+        expected = {value: bench.cases.count(wanted.model_copy(update={field: (value,)})) for value in found}
+        assert found == expected
+        every = bench.cases.values(CaseFilter(), field)
+        assert not any(bench.cases.count(wanted.model_copy(update={field: (value,)})) for value in {*every} - {*found})
+
+
 def test_next_goes_round_past_what_is_left_out_until_nothing_is_left(filled: Workbench) -> None:
     wanted = CaseFilter(order="oldest")
     assert filled.team.next_open(ADA, wanted, "sure", without={"unscored"}) == "new"
@@ -424,7 +441,12 @@ def test_counts_are_those_of_now_whoever_writes(filled: Workbench) -> None:
 
     def counted(bench: Workbench) -> tuple[object, ...]:
         everything = bench.cases.count(CaseFilter()), bench.cases.find(CaseFilter(text="about")).total
-        return (*everything, bench.cases.facets(), bench.store.team.counted("decided"))
+        return (
+            *everything,
+            bench.cases.facets(),
+            bench.cases.values(CaseFilter(), "fields"),
+            bench.store.team.counted("decided"),
+        )
 
     before = counted(filled)
     assert counted(other) == before == counted(filled)
@@ -434,7 +456,7 @@ def test_counts_are_those_of_now_whoever_writes(filled: Workbench) -> None:
         submitted(writer, a_decision(case, None))
         assert counted(filled) == counted(other) != before
         before = counted(filled)
-    assert filled.cases.facets().fields["Music"] == 2
+    assert filled.cases.values(CaseFilter(), "fields")["Music"] == 2
     assert filled.store.team.counted("decided") == {"Ada": 2, "Grace": 1}
     other.close()
 
@@ -457,7 +479,11 @@ def test_a_blind_reviewer_gets_no_counts_filters_or_orders_by_what_audits_found(
     filled.store.decisions.append(accepted(run))
     filled.team.set(ADA, QueuePolicy(machine="never"))
     facets = filled.cases.facets_for(ADA)
-    assert (facets.flags, facets.reasons, facets.severities, facets.models) == ({}, {}, {}, {})
+    assert facets.flags == {}
+    for hidden in ("flags", "reasons", "severities", "models"):
+        assert filled.cases.values_for(ADA, CaseFilter(), hidden) == {}
+    assert filled.cases.values_for(ADA, CaseFilter(), "reviewers") == facets.reviewers
+    assert filled.cases.values_for(ADA, CaseFilter(flags=("invalid_reference",)), "states") == facets.states
     assert facets.standings == {"decided": 1, "not_audited": 1, "to_review": 4}
     assert facets.states == {"approved": 1, "needs_review": 4, "new": 1}
     assert facets.reviewers == {"Grace": 1}

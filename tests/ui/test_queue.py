@@ -293,6 +293,20 @@ def test_the_pills_say_where_cases_stand_and_narrow_and_decided_ones_are_left_ou
         assert counted(count, "case") in texts(open_page("queue", standing=name))
 
 
+def test_the_drawer_counts_what_choosing_a_value_lists(audited_workbench: Workbench) -> None:
+    decide(audited_workbench, "docs-02-altered")
+    app = open_page("queue", {"queue-filters": True}, flag="invalid_reference")
+    drawer = {each.label: each.options for each in app.multiselect}
+    for label, name in {"Issue": "flag", "State in detail": "state", "Field": "field"}.items():
+        known = {text: value for each in address.DRAWER if each.name == name for value, text in each.options.items()}
+        assert drawer[label]
+        for option in drawer[label]:
+            text, _, count = option.rpartition(" (")
+            shown = open_page("queue", **{"flag": "invalid_reference", name: known.get(text, text)})
+            assert counted(int(count.rstrip(")")), "case") in texts(shown), option
+    assert not open_page("queue").multiselect, "closed, nothing is counted for it"
+
+
 def test_the_counts_of_a_search_say_nothing_of_what_is_hidden(audited_workbench: Workbench) -> None:
     audited_workbench.team.set(ADA, QueuePolicy(machine="after"))
     (pills,) = [each for each in open_page("queue", q="docs-02").button_group if each.key == "standing"]

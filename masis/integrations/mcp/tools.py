@@ -541,9 +541,8 @@ class Tools:
 
     def _unmatched(self, filters: Mapping[str, Any]) -> Iterator[str]:
         """Yield which values of the filters occur in no case, with those that do."""
-        facets = self.workbench.cases.facets()
         for name in ("states", "flags", "reasons", "fields", "datasets", "models", "reviewers"):
-            known: dict[str, int] = getattr(facets, name)
+            known = self.workbench.cases.values(CaseFilter(), name)
             for value in filters[name]:
                 if not known.get(value):
                     there = ", ".join(f"{named(each)} ({count:,})" for each, count in list(known.items())[:20] if count)

@@ -12,7 +12,7 @@ import hashlib
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from math import isclose
 from typing import Any, NamedTuple, get_args
 
@@ -170,12 +170,10 @@ class Queue(Part):
     def facets(self, viewer: str | None = None) -> Facets:
         """Which values occur in the whole store, and how often; standings as they are for a reviewer."""
         with self._database.reading() as connection:
-            words = {name: self._values(column) for name, column in _WORDS.items()}
-            graded = self._database.cached(
-                "SELECT severity, count(*), sum(standing = 'nothing_found') FROM cases "
-                "WHERE iterations > 0 GROUP BY severity"
+            words = {f"{column}s": self._values(column) for column in ("standing", "state", "reviewer")}
+            [(lesser,)] = self._database.cached(
+                "SELECT count(*) FROM cases WHERE severity IS NOT NULL AND standing = 'nothing_found'"
             )
-            lesser = sum(passed for severity, _, passed in graded if severity)
             own = connection.execute(
                 f"SELECT standing, count(*), count(severity) FROM cases WHERE {_OWN_PENDING} GROUP BY standing",  # noqa: S608
                 [viewer],
@@ -184,9 +182,23 @@ class Queue(Part):
                 words["standings"][name] -= moved
                 words["standings"]["waits"] = words["standings"].get("waits", 0) + moved
                 lesser -= with_issues if name == "nothing_found" else 0
-            lists = {name: self._values_in_lists(name) for name in _LISTS}
-        severities = {severity or "none": cases for severity, cases, _ in graded}
-        return Facets(**words, **lists, lesser=lesser, severities=severities)
+            return Facets(**words, flags=_each_of(self._values("flags")), lesser=lesser)
+
+    def values(self, case_filter: CaseFilter, field: str) -> dict[str, int]:
+        """How many cases would match with each value of a filter's field in place of what the filter has there."""
+        with self._database.reading() as connection:
+            found = matching(connection, case_filter.model_copy(update={field: ()}))
+            # all that is asked for stands in this index; by another one the cases would be looked up one by one
+            source = "cases INDEXED BY cases_filtered" if found.source == "cases" else found.source
+            if kind := _WORK.get(field):
+                sql = f"""
+                    SELECT who, count(*) FROM case_work
+                    WHERE kind = ? AND case_seq IN (SELECT cases.seq FROM {source} WHERE {found.where}) GROUP BY who
+                """  # noqa: S608
+                return dict(self._database.cached(sql, (kind, *found.values)))
+            sql = f"SELECT {_COLUMNS[field]} AS value, count(*) FROM {source} WHERE {found.where} GROUP BY value"  # noqa: S608
+            counts = {value: cases for value, cases in self._database.cached(sql, found.values) if value is not None}
+        return _each_of(counts) if field in _LISTS else counts
 
     def standings(self, case_filter: CaseFilter) -> tuple[dict[str, int], int]:
         """How many of the cases that match stand where, as the filter's viewer sees it; its standings don't matter.
@@ -220,11 +232,13 @@ class Queue(Part):
         """  # noqa: S608
         return dict(self._database.cached(sql))
 
-    def _values_in_lists(self, column: str) -> dict[str, int]:
-        found: Counter[str] = Counter()
-        for values, cases in self._values(column).items():
-            found.update(dict.fromkeys(json.loads(values), cases))
-        return dict(sorted(found.items()))
+
+def _each_of(lists: Mapping[str, int]) -> dict[str, int]:
+    """How many cases have each of the values that stand in JSON lists."""
+    found: Counter[str] = Counter()
+    for values, cases in lists.items():
+        found.update(dict.fromkeys(json.loads(values), cases))
+    return dict(sorted(found.items()))
 
 
 def case_seq(connection: sqlite3.Connection, case_id: str) -> int:
@@ -260,7 +274,7 @@ def matching(connection: sqlite3.Connection, case_filter: CaseFilter) -> Matchin
     parts = [
         *any_of("state", case_filter.states),
         *any_of("+tier", case_filter.tiers),
-        *any_of("CASE WHEN iterations > 0 THEN coalesce(severity, 'none') END", case_filter.severities),
+        *any_of(_COLUMNS["severities"], case_filter.severities),
         *any_of("+field", case_filter.fields),
         *any_of("+dataset", case_filter.datasets),
         *any_of("+reviewer", case_filter.reviewers),
@@ -271,8 +285,8 @@ def matching(connection: sqlite3.Connection, case_filter: CaseFilter) -> Matchin
         *compared("+quality", "<=", case_filter.quality_to),
         *compared("+confidence", ">=", case_filter.confidence_from),
         *compared("+confidence", "<=", case_filter.confidence_to),
-        *_worked_on("assigned", case_filter.assignees),
-        *_worked_on("tagged", case_filter.tags),
+        *_worked_on(_WORK["assignees"], case_filter.assignees),
+        *_worked_on(_WORK["tags"], case_filter.tags),
     ]
     if case_filter.undecided_by is not None:
         [(decided, values)] = _worked_on("decided", [case_filter.undecided_by])
@@ -372,8 +386,13 @@ def _rows(connection: sqlite3.Connection, wanted: Condition, viewer: str | None)
 
 
 _LISTS = ("models", "flags", "reasons")
-_WORDS = {f"{word}s": word for word in ("standing", "state", "field", "dataset", "reviewer")}
-"""How ``Facets`` names the columns of single words that are counted."""
+_COLUMNS = {
+    "severities": "CASE WHEN iterations > 0 THEN coalesce(severity, 'none') END",
+    **{f"{word}s": word for word in ("state", "field", "dataset", "reviewer")},
+    **{name: name for name in _LISTS},
+}
+_WORK = {"assignees": "assigned", "tags": "tagged"}
+"""Where the values of a filter's fields stand: in columns of the cases, and among the work on them."""
 
 
 def _summary(row: sqlite3.Row) -> CaseSummary:

@@ -74,7 +74,7 @@ def show_cases(workbench: Workbench) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="queue-head"):
         st.title("Queue", width="content")
         _search_and_order(blind=blind)
-        _drawer(workbench, facets, blind=blind)
+        _drawer(workbench, case_filter, blind=blind)
         _views(workbench)
         if not blind or only_decided(case_filter):
             _export(workbench, case_filter, page)
@@ -174,12 +174,23 @@ _WITH_STANDING = ("page", "severity")
 """What a press on another place where cases stand drops."""
 
 
-def _drawer(workbench: Workbench, facets: Facets, *, blind: bool) -> None:
-    """Draw the other filters, each as it is declared, in a popover that says how many of them are set."""
-    counts = {name: workbench.store.team.counted(kind) for name, kind in (("assignee", "assigned"), ("tag", "tagged"))}
+def _drawer(workbench: Workbench, case_filter: CaseFilter, *, blind: bool) -> None:
+    """Draw the other filters, each as it is declared, in a popover that says how many of them are set.
+
+    A value has the number of cases that choosing it lists. They are counted only where the popover is open: that reads
+    all cases once for each filter.
+    """
     drawn = [each for each in address.DRAWER if not (blind and each.machine)]
     used = sum(bool(address.value(each.name)) for each in drawn)
-    with st.popover(f"Filters ({used})" if used else "Filters", icon=":material/filter_list:"):
+    drawer = st.popover(
+        f"Filters ({used})" if used else "Filters",
+        icon=":material/filter_list:",
+        key="queue-filters",
+        on_change="rerun",
+    )
+    if not drawer.open:
+        return
+    with drawer:
         for each in drawn:
             if each.kind == "range":
                 low, high = address.bounds(each.name)
@@ -187,7 +198,9 @@ def _drawer(workbench: Workbench, facets: Facets, *, blind: bool) -> None:
                 keeps = address.kept(each.name, (0.0, 1.0), shows=shown, drawer=True)
                 st.slider(each.title, 0.0, 1.0, step=0.05, format="%.2f", **keeps)
                 continue
-            found: dict[str, int] = counts[each.name] if each.name in counts else getattr(facets, each.field)
+            standings = address.standings(with_state=each.field == "states")
+            listed = case_filter.model_copy(update={"standings": standings})
+            found = workbench.cases.values_for(actor(), listed, each.field)
             _choice(each, {name: found[name] for name in each.options if name in found} if each.options else found)
 
 

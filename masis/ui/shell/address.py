@@ -231,16 +231,16 @@ def day(name: str) -> date | None:
         return None
 
 
-def standings() -> tuple[Standing, ...]:
+def standings(*, with_state: bool = False) -> tuple[Standing, ...]:
     """Where the listed cases stand: as the address says, else all that are not decided.
 
-    A search and a filter by verdict look through all of them.
+    A search and a filter by verdict look through all of them; ``with_state``: as if the address had such a filter.
     """
     chosen = several("standing", get_args(Standing))
     if "to_review" in chosen:  # what a reviewer sees who may not see what the audit found
         chosen = [each for each in get_args(Standing) if each in chosen or each in FOUND]
     return tuple(each for each in chosen if each != "to_review") or (
-        () if value("state") or value("q") else NOT_DECIDED
+        () if with_state or value("state") or value("q") else NOT_DECIDED
     )
 
 
