@@ -14,12 +14,13 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from masis.schema.audit import CitationAudit, ClaimCheck, Contradiction, Issue
+from masis.schema.calls import REPLAY
 from masis.schema.case import Severity
 from masis.schema.review import Standing
 from masis.schema.run import MUST_LOOK, Iteration, ReviewCode, Run
 from masis.schema.wording import counted, shortened
 from masis.settings import OFFLINE
-from masis.views.words import SEVERITY, Tone
+from masis.views.words import RECORDED, SEVERITY, Tone
 
 LONGEST_HEADLINE = 150
 """Characters of a headline: what a row of the queue shows in two lines at 1440 pixels."""
@@ -188,9 +189,10 @@ def headline(run: Run, longest: int = LONGEST_HEADLINE) -> Headline:
     counts = tuple((kind, found[kind][1]) for kind in KINDS if kind in found)
     worst, count = counts[0] if counts else ("redundant", 0)
     if worst == "redundant":  # its marker in the answer says it
-        offline = all(model == OFFLINE for role, model in run.models.items() if role != "drafter")
-        whose = "offline" if offline else "model's"
-        return Headline(f"Nothing found by the {whose} checks", "nothing", counts)
+        judges = [model for role, model in run.models.items() if role != "drafter" and model != OFFLINE]
+        recorded = bool(judges) and all(REPLAY in model for model in judges)
+        who = "the model's checks" if judges else "the offline checks"
+        return Headline(f"Nothing found by {RECORDED if recorded else who}", "nothing", counts)
     line, lead = found[worst][0], _lead(worst, count)
     if worst not in _LESSER or standing(run) != "nothing_found":
         return Headline(line.led_by(lead, longest), worst, counts)

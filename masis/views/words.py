@@ -37,6 +37,10 @@ def label(word: Word) -> LabelData:
     return {"text": word.text, "tone": word.tone, "meaning": word.meaning}
 
 
+RECORDED = "recorded replies of a model"
+"""Who judged where no model was called, since its replies had been recorded."""
+
+
 def model_words(model: str) -> str:
     """Say who judged by a model string: itself, or that its replies were recorded and no model was called."""
     first, comma, second = model.partition(",")
@@ -220,7 +224,11 @@ REASON: dict[ReviewCode, Word] = {
     "contradicted_claim": Word("contradicted", "bad", f"{_MUST_LOOK}: the evidence contradicts a claim"),
     "unsupported_claim": Word("unsupported", "bad", f"{_MUST_LOOK}: the evidence does not support a claim"),
     "partial_claim": Word("partly supported", "bad", f"{_MUST_LOOK}: the evidence supports a claim only in part"),
-    "serious_issue": Word("serious issue", "bad", f"{_MUST_LOOK}: an issue of severity high or critical is open"),
+    "serious_issue": Word(
+        "other serious issue",
+        "bad",
+        f"{_MUST_LOOK}: an issue of severity high or critical that no other reason explains",
+    ),
     "safety": Word("safety", "bad", f"{_MUST_LOOK}: a safety issue is open"),
     "instruction": Word("instruction", "bad", f"{_MUST_LOOK}: text in answer or evidence instructs its reader"),
     "insufficient_evidence": Word("too little evidence", "bad", f"{_MUST_LOOK}: the screening found too little"),

@@ -45,7 +45,7 @@ def test_each_figure_stands_in_words_with_its_base_how_to_read_it_and_its_cases(
     assert f"{len(AUDITED)} audits: what they found" in said
     for part in (found.words, RATES["hallucination"].title, "metrics?show=hallucination", "queue?flag=contradicted"):
         assert part in drawn
-    assert "no model was called" in said
+    assert "no model was called. The answers were checked offline" in said
     assert "Nobody has decided a case yet" in said
     for jargon in ("REQ-", "Hallucination", "Converge", "Iteration"):
         assert jargon not in said
@@ -105,6 +105,15 @@ def test_recorded_replies_have_no_time_and_without_a_revision_nothing_improved(a
     drawn = drawn_on(app)
     for part in ("no model took time for them", "No answer was revised.", SPREADS["iterations"].title):
         assert part in drawn
+    assert "The answers were checked by recorded replies of a model" in texts(app)
+    runs = audited_workbench.metrics.runs(MeasureFilter(), Pick()).rows[:2]
+    replayed = [
+        run.model_copy(update={"models": {"critic": "replay:demo"}, "loop_ms": ms, "run_id": str(ms)})
+        for run, ms in zip(runs, (8, 13), strict=True)
+    ]
+    asked = runs[0].model_copy(update={"models": {"critic": "openai:gpt-4o"}, "loop_ms": 900})
+    assert "Time" in [each["title"] for each in run_table([asked, replayed[0]], None, {})[0]]
+    assert "Time" not in [each["title"] for each in run_table(replayed, None, {})[0]]
     assert SPREADS["iterations"].title not in texts(app), "all are alike: there is nothing to draw"
 
 

@@ -347,6 +347,8 @@ def test_a_revision_is_not_what_the_line_is_about(clean: Run) -> None:
     [
         ("offline", "the offline checks"),
         ("offline,openai:gpt-4o", "the model's checks"),
+        ("replay:replies.jsonl", "recorded replies of a model"),
+        ("offline,replay:replies.jsonl", "recorded replies of a model"),
     ],
 )
 def test_whether_a_model_found_nothing_is_said(clean: Run, model: str, who: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from typing import Any, get_args
@@ -61,6 +61,7 @@ from masis.views.words import (
     FLAG,
     ISSUES,
     MACHINE_HIDDEN,
+    RECORDED,
     STANDING,
     STATE,
     STOPPED,
@@ -102,9 +103,9 @@ RATE_COLUMNS: list[Column] = [
 ]
 
 
-def _timeless(report: MetricsReport) -> bool:
-    """Return whether all replies were recorded ones: then times say nothing of a model."""
-    return all((each.name or "").startswith(REPLAY) for each in report.models)
+def _recorded(models: Iterable[str | None]) -> list[bool]:
+    """Return of each of these models whether its replies were recorded: then no model took time for them."""
+    return [REPLAY in (model or "") for model in models]
 
 
 def _rates_row(rates: Rates, name: str, way: Way, *, timed: bool = True, **group: str) -> Row:
@@ -129,7 +130,7 @@ def _rates_row(rates: Rates, name: str, way: Way, *, timed: bool = True, **group
 def model_rows(report: MetricsReport, way: Way) -> list[Row]:
     """Return the rates by model of the role that the filter names."""
     return [
-        _rates_row(each, model_words(name or "not reported"), way, timed=not name.startswith(REPLAY), of=name)
+        _rates_row(each, model_words(name or "not reported"), way, timed=REPLAY not in name, of=name)
         for each in report.models
         for name in [each.name or ""]
     ]
@@ -138,7 +139,7 @@ def model_rows(report: MetricsReport, way: Way) -> list[Row]:
 def period_rows(report: MetricsReport, way: Way) -> list[Row]:
     """Return the rates of the newest periods, the newest first."""
     newest = reversed(report.periods[-PERIODS_LISTED:])
-    timed = not _timeless(report)
+    timed = not all(_recorded(each.name for each in report.models))
     return [
         _rates_row(each, period_name(report.period, name), way, timed=timed, at=name)
         for each in newest
@@ -164,7 +165,7 @@ def run_table(
     ]
     varying: list[tuple[Column, Callable[[MeasuredRun], Any]]] = [
         (column("Iterations", "figure", hide="hide-medium"), lambda run: run.iterations),
-        (column("Time", "figure", hide="hide-medium"), lambda run: duration(run.loop_ms)),
+        (column("Time", "figure", hide="hide-medium"), _time),
         (column("Judged by", hide="hide-narrow"), lambda run: models_words(run.models)),
         (column("Ended because", hide="hide-medium"), lambda run: STOPPED.get(run.termination, run.termination)),  # type: ignore[call-overload]
     ]
@@ -172,6 +173,10 @@ def run_table(
     return [title for title, _ in drawn], [
         row(*(value(run) for _, value in drawn), open=run.run_id if run.case_id is not None else None) for run in runs
     ]
+
+
+def _time(run: MeasuredRun) -> str | None:
+    return None if any(_recorded(run.models.values())) else duration(run.loop_ms)
 
 
 def _stands_now(now: Mapping[str, CaseSummary], run: MeasuredRun) -> Cell:
@@ -242,7 +247,7 @@ def show_metrics(workbench: Workbench) -> None:
     facets = workbench.cases.facets_for(actor())
     _answers(workbench, found.total, facets)
     _people(workbench, facets)
-    _cost(found.total)
+    _cost(found)
     _over_time(found)
     internals = st.expander(
         "How the audits ran: times, iterations, scores, models", key="metrics-run", on_change="rerun"
@@ -588,11 +593,13 @@ def _own_work(workbench: Workbench) -> None:
 _PACE = "Median from opening the case to the decision: half took less. Only what was decided on the pages has one."
 
 
-def _cost(total: Rates) -> None:
+def _cost(found: MetricsReport) -> None:
     """Draw what the audits cost: calls, tokens, dollars; in a sentence where no model was called."""
+    total = found.total
     st.header("What it cost", anchor=False)
     if not total.calls:
-        st.markdown("Nothing: no model was called. The offline checks and recorded replies cost no money.")
+        judged = f"by {RECORDED}" if any(_recorded(each.name for each in found.models)) else "offline"
+        st.markdown(f"Nothing: no model was called. The answers were checked {judged}, which costs no money.")
         return
     tokens = total.input_tokens + total.output_tokens
     each = "" if total.cost_usd is None else f"{dollars(total.cost_usd / total.runs)} an audit in the mean."
@@ -634,10 +641,10 @@ def _over_time(found: MetricsReport, *, machine: bool = False) -> None:
 def _machine(found: MetricsReport) -> None:
     """Draw how the audits ran: endings, times and scores, how they are spread, and the rates by model and period."""
     total = found.total
-    recorded = any((each.name or "").startswith(REPLAY) for each in found.models)
-    replayed = " With recorded replies among them, which no model takes time for." if recorded else ""
+    recorded = _recorded(each.name for each in found.models)
+    replayed = " With recorded replies among them, which no model takes time for." if any(recorded) else ""
     time = (duration(total.critique_latency_ms), f"Mean over these audits.{replayed}")
-    if timeless := _timeless(found):
+    if timeless := all(recorded):
         time = ("not measured", "All replies are recorded: no model took time for them.")
     revised = any(each.measure == "iterations" and (each.most or 0) > 1 for each in found.distributions)
     # without a model nothing was sent: neither zeros nor local work held against a limit of calls say anything
