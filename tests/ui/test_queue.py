@@ -172,6 +172,9 @@ def test_a_lesser_issue_of_an_answer_that_passed_has_a_neutral_mark(
     ("address_", "columns"),
     [
         ({"standing": "wrong"}, 3),
+        ({}, 3),
+        ({"standing": "not_audited", "order": "oldest"}, 3),
+        ({"standing": "wrong,decided"}, 4),
         ({"order": "newest"}, 4),
         ({"q": "docs-02-altered"}, 4),
     ],
@@ -183,6 +186,20 @@ def test_the_column_of_states_depends_on_the_filter_and_not_on_the_rows_of_a_pag
     monkeypatch.setattr(case_list, "linked_table", lambda shown, rows, **_: drawn.append(len(shown)))
     open_page("queue", **address_)
     assert drawn == [columns]
+
+
+def test_a_case_that_waits_is_marked_by_what_it_waits_for_in_the_words_of_the_filter(
+    audited_workbench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decide(audited_workbench, "docs-02-altered", "escalate")
+    drawn: list[dict[str, Any]] = []
+    monkeypatch.setattr(case_list, "linked_table", lambda _, rows, **__: drawn.extend(rows))
+    (pills,) = [each for each in open_page("queue").button_group if each.key == "standing"]
+    marks = {row["open"]: [each["text"] for each in row["cells"][0]["pills"]] for row in drawn}
+    assert marks["docs-02-altered"] == ["Waiting: escalated"]
+    assert "Waiting: escalated 1" in pills.options
+    assert marks["law-01-clean"] == ["Not audited"]
+    assert marks["strategy-01-fabricated"] == []
 
 
 def test_an_answer_with_lesser_issues_only_has_nothing_serious(audited_workbench: Workbench) -> None:
@@ -205,10 +222,13 @@ def test_where_nothing_was_found_the_chip_counts_lesser_issues_and_those_without
     passed = audited_workbench.cases.facets().standings["nothing_found"]
     app = open_page("queue", standing="nothing_found")
     pills = {each.key: each for each in app.button_group}
-    assert f"Nothing found {passed} · 1 lesser" in pills["standing"].options
+    assert f"Nothing found {passed}, 1 with lesser issues" in pills["standing"].options
+    assert "Those with a lesser issue come first" in texts(app)
     assert pills["lesser"].options == ["Lesser issues only 1", f"Without an issue {passed - 1}"]
     pills["lesser"].set_value("none").run()
     assert f"{passed - 1} cases" in texts(app)
+    assert "lesser issue come" not in texts(app)
+    assert "The strongest signs of a fault come first" in texts(app)
     next(each for each in app.button_group if each.key == "lesser").set_value(address.in_words(SEVERITY)).run()
     assert "1 case" in texts(app)
     assert "Worst issue" not in " ".join(button.label for button in app.button)
@@ -249,7 +269,9 @@ def test_the_order_says_what_comes_first_and_telling_names_the_three_that_disagr
     said = texts(open_page("queue"))
     assert "What is wrong comes first" in said
     assert "7 cases" in said
-    assert "citation engine, critic and evaluator" in texts(open_page("queue", order="disagreement"))
+    said = texts(open_page("queue", order="disagreement"))
+    assert "citation engine, critic and evaluator" in said
+    assert "the figure is the gap, 0 to 1, between" in said
     assert "trusts least" in texts(open_page("queue", order="least_confident"))
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import tempfile
 import zipfile
-from collections.abc import Sequence
 from pathlib import Path
 
 import streamlit as st
@@ -31,6 +30,7 @@ from masis.views.words import (
     MACHINE_HIDDEN,
     SEVERITY,
     STANDING,
+    WAITS_FOR,
     LabelData,
     label,
     model_words,
@@ -45,9 +45,10 @@ PRODUCT = (
 BY_MACHINE: tuple[QueueOrder, ...] = ("risk", "disagreement", "least_confident")
 """The orders that go by what audits found."""
 ORDER_SAYS: dict[QueueOrder, str] = {
-    "risk": "What is wrong comes first, then what could not be confirmed; in each the most severe issue, then the "
-    "strongest signs of a fault.",
-    "disagreement": "Where citation engine, critic and evaluator differ most about an answer comes first.",
+    "risk": "What is wrong comes first, then what could not be confirmed, then what passed; in each the most severe "
+    "issue, then the strongest signs of a fault.",
+    "disagreement": "Where citation engine, critic and evaluator differ most comes first: the figure is the gap, 0 to 1, "
+    "between the highest and the lowest of citation score, critic's confidence and faithfulness.",
     "least_confident": "Unscored answers come first, then those the critic trusts least.",
     "newest": "The case imported last comes first.",
     "oldest": "In the order they were imported.",
@@ -87,13 +88,19 @@ def show_cases(workbench: Workbench) -> None:
     way = address.list_parameters()  # once: reading the address for each row took a quarter of the page's time
     mine = workbench.store.team.assigned_among(actor().name, (summary.id for summary in page.rows))
     for_me = {summary.id for summary in adjudications.rows}
-    brief = len(shown.standings) == 1 and _STAND_ALIKE.issuperset(shown.standings)
+    # what is most serious first stands together by state already, and what was found says it
+    alike = len(shown.standings) == 1
+    brief = (alike or shown.order == "risk") and "decided" not in (shown.standings or ("decided",))
+    marked = _MARKED[:1] if alike else _MARKED  # of those that wait, each may wait for something else
     rows = [
         case_row(
             summary,
             way,
             order=shown.order,
-            state=None if brief else state_cell(workbench, summary, adjudicate=summary.id in for_me),
+            state=state_cell(workbench, summary, adjudicate=summary.id in for_me)
+            if summary.standing in marked or not brief
+            else None,
+            brief=brief,
             mine=summary.id in mine,
             adjudicate=summary.id in for_me,
         )
@@ -148,12 +155,14 @@ def _standings(workbench: Workbench, facets: Facets, case_filter: CaseFilter) ->
     counts = {name: found[name] for name in STANDING if found.get(name)}
     counts |= {name: 0 for name in chosen if name not in counts}
     several = len(chosen) > 1
-    with_lesser = {"nothing_found": f" · {lesser:,} lesser"} if lesser else {}
+    with_lesser = {"nothing_found": f", {lesser:,} with lesser issues"} if lesser else {}
+    awaited = [word for state, word in WAITS_FOR.items() if facets.states.get(state) == facets.standings.get("waits")]
+    stands_as = STANDING | ({"waits": awaited[0]} if awaited else {})  # what all of them wait for, as their rows say it
     st.pills(
         "Where cases stand",
         list(counts),
         selection_mode="multi" if several else "single",
-        format_func=lambda name: f"{STANDING[name].text} {counts[name]:,}{with_lesser.get(name, '')}",
+        format_func=lambda name: f"{stands_as[name].text} {counts[name]:,}{with_lesser.get(name, '')}",
         label_visibility="collapsed",
         **address.kept("standing", [], shows=chosen if several else next(iter(chosen), None), drops=_WITH_STANDING),
     )
@@ -251,7 +260,7 @@ def _narrowed(
     first = (case_filter.page - 1) * case_filter.size + 1
     part = f"{first:,} to {first + len(page.rows) - 1:,} of " if page.total > len(page.rows) else ""
     left_out = ", decided ones left out" if case_filter.standings == NOT_DECIDED else ""
-    order = order_says(shown.order, shown.standings)
+    order = order_says(shown)
     says = f"**{part}{counted(page.total, 'case')}**{left_out}. {order} **?** shows the keys."
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="list-head"):
         st.caption(f"{says} :material/visibility_off: {MACHINE_HIDDEN}" if blind else says, width="content")
@@ -272,11 +281,13 @@ def _narrowed(
             st.button("Clear all", key="clear-all", type="tertiary", on_click=_clear)
 
 
-def order_says(order: QueueOrder, standings: Sequence[Standing] = ()) -> str:
-    """Say how a list is ordered, of cases of these standings."""
-    if order != "risk" or len(standings) != 1:
-        return ORDER_SAYS[order]
-    if standings == ("nothing_found",):
+def order_says(shown: CaseFilter) -> str:
+    """Say how a list is ordered."""
+    if shown.order != "risk" or len(shown.standings) != 1:
+        return ORDER_SAYS[shown.order]
+    if shown.severities == ("none",):
+        return "The strongest signs of a fault come first."
+    if shown.standings == ("nothing_found",) and not shown.severities:
         return "Those with a lesser issue come first, the most severe of them before the others."
     return "The most severe issue comes first, then the strongest signs of a fault."
 
@@ -414,8 +425,8 @@ def zipped(workbench: Workbench, who: Actor, form: str, case_filter: CaseFilter,
 
 # --- the rows -----------------------------------------------------------------------------------------------------
 
-_STAND_ALIKE: frozenset[Standing] = frozenset({"wrong", "not_confirmed", "failed", "not_audited"})
-"""Where all cases stand alike: a list of one of these has no column for it."""
+_MARKED: tuple[Standing, ...] = ("waits", "not_audited", "failed")
+"""Where cases stand of which no audit says so: they are marked in a list without a column of states."""
 _FIGURES: dict[QueueOrder, str] = {
     "risk": "Severity",
     "disagreement": "Disagreement",
@@ -441,6 +452,7 @@ def case_row(
     order: QueueOrder = "newest",
     page: str = "review",
     state: Cell | None = None,
+    brief: bool = False,
     mine: bool = False,
     adjudicate: bool = False,
 ) -> Row:
@@ -451,19 +463,21 @@ def case_row(
         parameters: describe the list the case is in (``address.list_parameters``).
         order: that of the list: its figure is shown.
         page: where the row leads.
-        state: where it stands; left out where all cases listed stand alike.
+        state: where it stands; left out where what was found says it.
+        brief: whether the list has no column of states: one given stands under the question.
         mine: whether the case is assigned to whoever looks at the list.
         adjudicate: whether it waits for their adjudication, where the row leads.
 
     """
     href = address.link("team", case=summary.id) if adjudicate else address.link(page, **parameters, case=summary.id)
     below = "  ·  ".join(each for each in (summary.field, summary.id) if each)
-    question: Cell = {"text": summary.query, "href": href, "open": summary.id, "below": [below]}
-    if mine:
-        question["pills"] = [MINE]
+    aside: Cell = state if brief and state else {}
+    question: Cell = {"text": summary.query, "href": href, "open": summary.id}
+    question["pills"] = [*([MINE] if mine else []), *aside.get("pills", ())]
+    question["below"] = [*aside.get("below", ()), below]
     worst, _, others = (summary.headline or "").partition("\n")
     found: Cell | None = {"text": worst, "quote": others} if worst else None
-    return row(question, *([] if state is None else [state]), found, _figure(summary, order), open=summary.id)
+    return row(question, *([] if brief or state is None else [state]), found, _figure(summary, order), open=summary.id)
 
 
 def _figure(summary: CaseSummary, order: QueueOrder) -> Cell | None:
