@@ -82,6 +82,10 @@ def test_rates_of_the_same_audits_are_one_figure(audited_workbench: Workbench) -
 def test_ones_own_work_is_a_block_and_what_never_happened_is_no_row(audited_workbench: Workbench) -> None:
     decide(audited_workbench, AUDITED[0], "reject", reviewer="Bob")
     assert "You decided" not in drawn_on(open_page("metrics", {"reviewer-name": "Ada"}))
+    alone = drawn_on(open_page("metrics", {"reviewer-name": "Bob"}))
+    for part in ("You decided", "1 rejected.", "Time a decision", "Decisions a day", "Of your decisions"):
+        assert part in alone
+    assert "Of your own decisions" not in alone, "one block where nobody else has decided"
     for case, verdict in zip(AUDITED[1:4], ("reject", "approve", "reject"), strict=True):
         decide(audited_workbench, case, verdict)
     undone(audited_workbench, AUDITED[3], "Ada")
@@ -126,6 +130,10 @@ def test_decisions_made_with_the_verdict_in_view_do_not_show_that_the_audit_is_r
     said = texts(app)
     assert "Nobody knows yet" in said
     assert f":material/warning: 2 answers decided with its verdict in view. {IN_VIEW}" in said
+    decide(audited_workbench, AUDITED[2], "escalate", iteration=1, machine_shown=["scores"])
+    said = texts(open_page("metrics"))
+    assert "2 answers decided with its verdict in view (1 escalation left out: it judges no answer)" in said
+    app = open_page("metrics")
     drawn = drawn_on(app)
     assert "unknown: only what it accuses was checked" in drawn
     assert "trust?seen=too&list=must_look" in drawn

@@ -17,6 +17,7 @@ from masis.ui.queue.case_list import PRODUCT
 from masis.ui.queue.overview import batch_costs, batch_time, can_be_limited, headline
 from masis.ui.review.log_view import LogClick
 from masis.ui.shell.served_database import served_workbench
+from masis.views.numbers import duration
 from masis.views.spending import spent, spent_so_far
 from tests.reviewing import ADA, decide, undone
 from tests.ui.conftest import AUDITED, labels, open_page, texts
@@ -65,7 +66,6 @@ def test_a_first_visit_is_told_what_the_product_is_and_led_to_a_case_that_shows_
     said = texts(app)
     for expected in (PRODUCT, "New here?", "Halvorsen Marine", "2 cases have not been audited"):
         assert expected in said
-    assert str(audited_workbench.database) in said
     assert {"Open this case", "Audit all 2 cases"} <= set(labels(app))
 
 
@@ -83,6 +83,18 @@ def test_recent_decisions_have_one_row_a_case(audited_workbench: Workbench, monk
     decide(audited_workbench, AUDITED[1], "escalate")
     open_page("overview")
     assert drawn[-1] == ["Escalated", "Approved"]
+
+
+def test_who_has_decided_today_reads_how_many_in_what_time(audited_workbench: Workbench) -> None:
+    assert "today" not in texts(open_page("overview", {"reviewer-name": "Ada"}))
+    for case, seconds in zip(AUDITED[:3], (20.0, 40.0, 400.0), strict=True):
+        decide(audited_workbench, case, extra={"seconds": seconds})
+    undone(audited_workbench, AUDITED[2], "Ada")
+    decide(audited_workbench, AUDITED[3], reviewer="Bob", extra={"seconds": 5.0})
+    said = texts(open_page("overview", {"reviewer-name": "Ada"}))
+    assert "You decided 2 cases today, in 30 s each (median)." in said
+    waiting = audited_workbench.cases.facets().states["needs_review"]
+    assert f"At that pace the {waiting} that need review take about {duration(30_000 * waiting)}." in said
 
 
 def test_once_somebody_has_decided_the_first_steps_are_gone(audited_workbench: Workbench) -> None:

@@ -13,7 +13,7 @@ import pandas as pd
 from masis.audit.acceptance import RULE_VERSION
 from masis.errors import InputError
 from masis.schema.actor import Actor
-from masis.schema.base import Record
+from masis.schema.base import Record, utc_now
 from masis.schema.review import Decision
 from masis.schema.team import QueuePolicy
 from masis.schema.trust import FaultScore, Guarantee, SamplePlan
@@ -386,6 +386,11 @@ class TrustService:
         """Return the figures of all reviewers together, of the decisions that this person may count."""
         frame = self._decided(actor.name, settled=self._hides_open(actor))
         return _work("", frame, frame, {})
+
+    def today(self, actor: Actor) -> tuple[int, float | None]:
+        """Return how many decisions of this person count that were made today (UTC), and their median seconds."""
+        frame = pd.DataFrame(self._store.trust.seconds(actor.name, utc_now()[:10]))
+        return len(frame), _median_seconds(frame)
 
     def decisions_by(self, actor: Actor, kind: Literal["decision", "adjudication"] = "decision") -> dict[str, int]:
         """Count the decisions, or adjudications, of each person that this one may count: ``together`` has their sum."""

@@ -71,6 +71,15 @@ class TrustReads(Part):
         where = " AND runs.spot_check = 1" if spot_checks else ""
         return self._columns(f"{_DECIDED} AND log.seq > ?{where} ORDER BY log.seq", [pending, after])
 
+    def seconds(self, reviewer: str, since: str) -> dict[str, list[Any]]:
+        """Return the ``seconds`` of each decision of a reviewer that counts and was made since a time."""
+        return self._columns(
+            """SELECT seconds FROM case_work JOIN decision_log AS log ON log.seq = case_work.entry_seq
+            JOIN decision_payloads AS written ON written.entry_seq = log.seq
+            WHERE case_work.kind = 'decided' AND who = ? AND at >= ?""",
+            [reviewer, since],
+        )
+
     def pool(self, auditor: str) -> dict[str, list[Any]]:
         """Return the undecided cases of an auditor that a guarantee may cover, with their runs, by their ids."""
         return self._columns(f"SELECT {_CASE}, {_RUN} {_COVERABLE} {_UNTOUCHED} ORDER BY cases.id", [auditor])

@@ -30,7 +30,7 @@ from masis.services.records import (
     Rate,
     Rates,
 )
-from masis.services.trust.service import TrustFilter
+from masis.services.trust.service import Own, TrustFilter
 from masis.services.trust.summary import IN_VIEW, figure, how_far, how_sure
 from masis.settings import ROLES, Role
 from masis.ui.components.charts import draw_chart
@@ -481,13 +481,18 @@ def _people(workbench: Workbench, facets: Facets) -> None:
         st.caption("Nobody has decided a case yet. How many are decided a day, and in what time, will be shown here.")
         return
     days = counted(round(work.decisions / (work.a_day or 1)), "day")
+    (own,) = workbench.trust.reviewers(me)
+    alone, (yours, *details) = own.decisions == work.decisions, _own_figures(workbench, own)
     settled = {state: facets.states.get(state, 0) for state in STATE_OF_VERDICT.values()}
     figures = [
-        Figure(
+        yours
+        if alone
+        else Figure(
             "Decisions", f"{work.decisions:,}", workbench.trust.counts_in_words(me), "decisions", {"kind": "decision"}
         ),
         Figure("Decisions a day", number(work.a_day), f"Mean of {days} on which somebody decided."),
         Figure("Time a decision", work.took, _PACE),
+        *(details if alone else ()),
         Figure(
             "Adjudications",
             f"{work.adjudications:,}",
@@ -512,9 +517,11 @@ def _people(workbench: Workbench, facets: Facets) -> None:
     _figures(
         [each for each in figures if each.title != "Adjudications" or work.adjudications],
         key="metrics-people",
-        description="Of the decisions",
+        description="Of your decisions, the only ones" if alone else "Of the decisions",
     )
-    _own_work(workbench)
+    if own.decisions and not alone:
+        figures = [yours, Figure("Your time a decision", own.took, _PACE), *details]
+        _figures(figures, key="metrics-own", description="Of your own decisions")
     st.header("How often the audit was right", anchor=False)
     st.caption("Choose a figure to see its cases on Trust.")
     report = workbench.trust.compare(me, TrustFilter())
@@ -524,7 +531,10 @@ def _people(workbench: Workbench, facets: Facets) -> None:
         if report.seen is None or not report.seen.n:
             return
         compared, seen, how = report.seen, {"seen": "too"}, ", verdict in view"
-        st.caption(f":material/warning: {counted(compared.n, 'answer')} decided with its verdict in view. {IN_VIEW}")
+        escalated = work.verdicts.get("escalate", 0)
+        without = f" ({counted(escalated, 'escalation')} left out: it judges no answer)" if escalated else ""
+        answers = f"{counted(compared.n, 'answer')} decided with its verdict in view{without}."
+        st.caption(f":material/warning: {answers} {IN_VIEW}")
     faulty, right = compared.confusion.get("nothing found", (0, 0))
     passed = f"{faulty:,} of {faulty + right:,}" if faulty + right else "unknown: none was decided by a person"
     caught, reads = compared.recall, "Of the answers that people found faulty, the share that the audit had flagged."
@@ -565,11 +575,8 @@ def _people(workbench: Workbench, facets: Facets) -> None:
     )
 
 
-def _own_work(workbench: Workbench) -> None:
-    """Draw what whoever looks decided, in what time, and how much of it was undone; nothing before the first."""
-    (own,) = workbench.trust.reviewers(actor())
-    if not own.decisions:
-        return
+def _own_figures(workbench: Workbench, own: Own) -> list[Figure]:
+    """Return what whoever looks decided, and how much of it has labels or was undone."""
     mine = {"reviewer": address.in_words([own.reviewer])}
     undone = workbench.reviews.entries(DecisionFilter(kinds=("undo",), reviewers=(own.reviewer,), size=1)).total
     verdicts = [
@@ -578,8 +585,7 @@ def _own_work(workbench: Workbench) -> None:
     figures = [
         Figure(
             "You decided", f"{own.decisions:,}", f"{' · '.join(verdicts)}.", "decisions", mine | {"kind": "decision"}
-        ),
-        Figure("Your time a decision", own.took, _PACE),
+        )
     ]
     if own.labelled:
         reads = "Of your decisions, those with labels on single claims, references or words."
@@ -587,7 +593,7 @@ def _own_work(workbench: Workbench) -> None:
     if undone:
         reads = "Decisions that you undid; they count no longer."
         figures.append(Figure("Undone", f"{undone:,}", reads, "decisions", mine | {"kind": "undo"}))
-    _figures(figures, key="metrics-own", description="Of your own decisions")
+    return figures
 
 
 _PACE = "Median from opening the case to the decision: half took less. Only what was decided on the pages has one."

@@ -47,8 +47,8 @@ BY_MACHINE: tuple[QueueOrder, ...] = ("risk", "disagreement", "least_confident")
 ORDER_SAYS: dict[QueueOrder, str] = {
     "risk": "What is wrong comes first, then what could not be confirmed, then what passed; in each the most severe "
     "issue, then the strongest signs of a fault.",
-    "disagreement": "Where citation engine, critic and evaluator differ most comes first: the figure is the gap, 0 to 1, "
-    "between the highest and the lowest of citation score, critic's confidence and faithfulness.",
+    "disagreement": "Where citation engine, critic and evaluator differ most comes first: the figure is the gap, 0 to "
+    "1, between the highest and the lowest of citation score, critic's confidence and faithfulness.",
     "least_confident": "Unscored answers come first, then those the critic trusts least.",
     "newest": "The case imported last comes first.",
     "oldest": "In the order they were imported.",

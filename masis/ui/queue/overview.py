@@ -55,6 +55,8 @@ def show_overview(workbench: Workbench) -> None:
     st.title(headline(facets), anchor=False)
     adjudications = workbench.team.adjudications(actor())
     standing_counts(facets.standings, facets.states, adjudications=adjudications, lesser=facets.lesser)
+    if says := pace(*workbench.trust.today(actor()), facets.states.get("needs_review", 0)):
+        st.caption(says)
     left, right = st.columns([65, 35], gap="large")
     with left:
         _waiting(workbench, facets)
@@ -67,10 +69,6 @@ def show_overview(workbench: Workbench) -> None:
                 st.caption(words)
                 st.page_link("pages/settings.py", label="Choose a verifier model", icon=":material/arrow_forward:")
         _recent(workbench)
-        st.header("Database file")
-        st.caption("Cases, audits and decisions are stored in this one file:")
-        st.text(str(workbench.database))
-        st.page_link("pages/settings.py", label="Settings and health", icon=":material/tune:")
 
 
 def headline(facets: Facets) -> str:
@@ -89,6 +87,17 @@ def headline(facets: Facets) -> str:
     if unaudited := sum(facets.states.get(state, 0) for state in UNAUDITED):
         return f"{counted(unaudited, 'case has', 'cases have')} not been audited"
     return "No case needs review"
+
+
+def pace(decided: int, seconds: float | None, waiting: int) -> str:
+    """Say how many cases a person decided today, in what time, and how long what waits takes at that pace."""
+    if not decided:
+        return ""
+    if seconds is None:
+        return f"You decided {counted(decided, 'case')} today."
+    left = f" At that pace the {waiting:,} that need review take about {duration(1000 * seconds * waiting)}."
+    took = f"You decided {counted(decided, 'case')} today, in {duration(1000 * seconds)} each (median)."
+    return took + (left if waiting > 1 else "")
 
 
 def standing_counts(
