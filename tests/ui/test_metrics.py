@@ -15,7 +15,7 @@ from masis.services.trust.service import TrustFilter
 from masis.services.trust.summary import IN_VIEW, figure, how_sure
 from masis.store.audits.metrics import MeasureFilter, Pick
 from masis.ui.components.linked_table import Row
-from masis.ui.metrics.page import model_rows, period_rows, picked_words, run_table
+from masis.ui.metrics.page import picked_words, rate_rows, run_table
 from masis.ui.shell.address import link
 from masis.views.metrics import RATES, SPREADS, rate_course, share_of, spread_view
 from tests.reviewing import ADA, decide, undone
@@ -195,9 +195,9 @@ def test_every_figure_leads_to_as_many_runs_as_it_counts(audited_workbench: Work
 
 def test_links_keep_the_filters_of_the_address(audited_workbench: Workbench) -> None:
     found = audited_workbench.metrics.report(MeasureFilter(), "week")
-    (offline,) = model_rows(found, way)
+    (offline,) = rate_rows(found, "of", way)
     assert cells(offline)[2]["href"] == "metrics?role=reviser&of=offline&show=hallucination"
-    (week,) = period_rows(found, way)
+    (week,) = rate_rows(found, "at", way)
     assert cells(week)[0]["text"].startswith("week of ")
     assert cells(week)[0]["open"].startswith("at=2")
 
@@ -297,7 +297,7 @@ def test_years_of_days_are_listed_as_far_as_a_table_can_be_read(audited_workbenc
     days = tuple(found.total.model_copy(update={"name": f"2026-{1 + n // 28:02}-{1 + n % 28:02}"}) for n in range(336))
     long = found.model_copy(update={"periods": days})
     assert len(rate_course(long.periods, "hallucination", long.period)) == 336
-    listed = period_rows(long, way)
+    listed = rate_rows(long, "at", way)
     assert len(listed) == 60
     assert cells(listed[0])[0]["text"] == "28 Dec 2026"
     assert len(cells(listed[0])) == 4 + 1 + len(RATES)

@@ -18,7 +18,7 @@ from masis.services import Workbench, demo_cases
 from masis.services.cases import shown_flags
 from masis.services.records import NOT_DECIDED, CaseFilter, CaseSummary, QueueOrder
 from masis.ui.queue import case_list
-from masis.ui.queue.case_list import BY_MACHINE, ORDER_SAYS, case_columns, case_row, state_cell
+from masis.ui.queue.case_list import FIGURES, ORDER_SAYS, case_columns, case_row, state_cell
 from masis.ui.shell import address
 from masis.views.words import REASON, SEVERITY, STANDING
 from tests.reviewing import ADA, decide
@@ -142,7 +142,7 @@ def test_a_list_shows_the_figure_that_it_is_ordered_by_under_its_name(audited_wo
     assert [case_columns(order)[-1]["title"] for order in get_args(QueueOrder)] == [
         *("Severity", "Disagreement", "Confidence", "Quality", "Quality", "Quality")
     ]
-    assert get_args(QueueOrder)[:3] == BY_MACHINE
+    assert get_args(QueueOrder)[:3] == (*FIGURES,)
     for order, name in (("disagreement", "disagreement"), ("least_confident", "confidence")):
         found = audited_workbench.cases.find(CaseFilter(states=("needs_review",), order=order)).rows
         cells: list[Any] = [case_row(row, {}, order=order)["cells"][-1] for row in found]

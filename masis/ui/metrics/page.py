@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
+from itertools import repeat
 from typing import Any, get_args
 from urllib.parse import parse_qsl, urlencode
 
@@ -91,9 +92,6 @@ PERIODS_LISTED = 60
 """Periods that the table lists, the newest; the charts above it have all."""
 
 
-Way = Callable[..., str]
-"""Returns the address of the page with these parameters beside its filters."""
-
 RATE_COLUMNS: list[Column] = [
     column("Audits", "figure"),
     *(column(words.title, "figure") for words in RATES.values()),
@@ -108,43 +106,35 @@ def _recorded(models: Iterable[str | None]) -> list[bool]:
     return [REPLAY in (model or "") for model in models]
 
 
-def _rates_row(rates: Rates, name: str, way: Way, *, timed: bool = True, **group: str) -> Row:
-    """Return the rates of some runs as a row; every count in it leads to its runs."""
+def rate_rows(report: MetricsReport, by: str, way: Callable[..., str]) -> list[Row]:
+    """Return the rates by model of the role that the filter names, or of the newest periods, the newest first.
 
-    def link(text: str, **parameters: str) -> Cell:
-        return {"text": text, "href": way(**group, **parameters), "open": urlencode({**group, **parameters})}
+    Every count in a row leads to its runs: ``by`` is the parameter that names the model or the period, and ``way``
+    returns the address of the page with parameters beside its filters.
+    """
+    recorded = _recorded(each.name for each in report.models)
+    groups = zip(report.models, recorded, strict=True)
+    if by == "at":
+        groups = zip(reversed(report.periods[-PERIODS_LISTED:]), repeat(all(recorded)))
+    rows = []
+    for rates, untimed in groups:
+        name = rates.name or ""
 
-    cells = [link(f"{rates.runs:,}", show="all")]
-    for rate in RATES:
-        share = share_of(rates, rate)
-        cells.append(link(share.words, show=rate) if share.held else {"text": share.words})
-    return row(
-        link(name, show="all"),
-        *cells,
-        duration(rates.critique_latency_ms) if timed else None,
-        number(rates.quality),
-        dollars(rates.cost_usd),
-    )
+        def link(text: str, show: str, name: str = name) -> Cell:
+            return {"text": text, "href": way(**{by: name}, show=show), "open": urlencode({by: name, "show": show})}
 
-
-def model_rows(report: MetricsReport, way: Way) -> list[Row]:
-    """Return the rates by model of the role that the filter names."""
-    return [
-        _rates_row(each, model_words(name or "not reported"), way, timed=REPLAY not in name, of=name)
-        for each in report.models
-        for name in [each.name or ""]
-    ]
-
-
-def period_rows(report: MetricsReport, way: Way) -> list[Row]:
-    """Return the rates of the newest periods, the newest first."""
-    newest = reversed(report.periods[-PERIODS_LISTED:])
-    timed = not all(_recorded(each.name for each in report.models))
-    return [
-        _rates_row(each, period_name(report.period, name), way, timed=timed, at=name)
-        for each in newest
-        for name in [each.name or ""]
-    ]
+        shares = {rate: share_of(rates, rate) for rate in RATES}
+        rows.append(
+            row(
+                link(model_words(name or "not reported") if by == "of" else period_name(report.period, name), "all"),
+                link(f"{rates.runs:,}", "all"),
+                *(link(share.words, rate) if share.held else share.words for rate, share in shares.items()),
+                None if untimed else duration(rates.critique_latency_ms),
+                number(rates.quality),
+                dollars(rates.cost_usd),
+            )
+        )
+    return rows
 
 
 def run_table(
@@ -165,7 +155,10 @@ def run_table(
     ]
     varying: list[tuple[Column, Callable[[MeasuredRun], Any]]] = [
         (column("Iterations", "figure", hide="hide-medium"), lambda run: run.iterations),
-        (column("Time", "figure", hide="hide-medium"), _time),
+        (
+            column("Time", "figure", hide="hide-medium"),
+            lambda run: None if any(_recorded(run.models.values())) else duration(run.loop_ms),
+        ),
         (column("Judged by", hide="hide-narrow"), lambda run: models_words(run.models)),
         (column("Ended because", hide="hide-medium"), lambda run: STOPPED.get(run.termination, run.termination)),  # type: ignore[call-overload]
     ]
@@ -173,10 +166,6 @@ def run_table(
     return [title for title, _ in drawn], [
         row(*(value(run) for _, value in drawn), open=run.run_id if run.case_id is not None else None) for run in runs
     ]
-
-
-def _time(run: MeasuredRun) -> str | None:
-    return None if any(_recorded(run.models.values())) else duration(run.loop_ms)
 
 
 def _stands_now(now: Mapping[str, CaseSummary], run: MeasuredRun) -> Cell:
@@ -720,15 +709,13 @@ def _tables(found: MetricsReport) -> None:
         return address.link("metrics", **{**filters, **parameters})
 
     role, period = found.measure_filter.role, found.period
-    st.header(f"By model of the {role}")
-    first = column(role.capitalize())
-    opened = linked_table([first, *RATE_COLUMNS], model_rows(found, way), description="Rates by model", key="by-model")
-    st.header(f"By {period}")
-    if len(found.periods) > PERIODS_LISTED:
-        st.caption(f"The newest {PERIODS_LISTED} of {len(found.periods):,}; the charts above have all.")
-    first = column(period.capitalize())
-    columns, rows = [first, *RATE_COLUMNS], period_rows(found, way)
-    opened = linked_table(columns, rows, description=f"Rates by {period}", key="by-period") or opened
+    opened = None
+    for by, name, heading in (("of", role, f"By model of the {role}"), ("at", period, f"By {period}")):
+        st.header(heading)
+        if by == "at" and len(found.periods) > PERIODS_LISTED:
+            st.caption(f"The newest {PERIODS_LISTED} of {len(found.periods):,}; the charts above have all.")
+        columns, rows = [column(name.capitalize()), *RATE_COLUMNS], rate_rows(found, by, way)
+        opened = linked_table(columns, rows, description=heading, key=f"metrics-by-{by}") or opened
     if opened:
         _go(**dict(parse_qsl(opened)))
         st.rerun()
@@ -745,9 +732,9 @@ def _runs(workbench: Workbench, chosen: MeasureFilter) -> None:
         chosen = chosen.model_copy(update={"models": (of,)})
     page = workbench.metrics.runs(chosen, picked, page=address.number("page"), size=RUNS_A_PAGE)
     with st.container(border=True, key="metrics-listed"):
-        words, close = st.columns([6, 1.2], vertical_alignment="center")
-        words.text(f"{picked_words(picked, period, at if bounds else '', of)}: {page.total:,}")
-        close.button("Close", icon=":material/close:", key="close-runs", on_click=address.clear, args=(PICKED,))
+        with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
+            st.text(f"{picked_words(picked, period, at if bounds else '', of)}: {page.total:,}", width="content")
+            st.button("Close", icon=":material/close:", key="close-runs", on_click=address.clear, args=(PICKED,))
         if not page.total:
             st.caption("No audit is in this list.")
             return

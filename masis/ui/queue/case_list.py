@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import tempfile
 import zipfile
+from functools import partial
 from pathlib import Path
 
 import streamlit as st
@@ -42,8 +43,8 @@ PRODUCT = (
     "can cite what does not exist, and automatic checks miss faults and report wrong ones."
 )
 """What the product is, and why these answers need a person."""
-BY_MACHINE: tuple[QueueOrder, ...] = ("risk", "disagreement", "least_confident")
-"""The orders that go by what audits found."""
+FIGURES: dict[QueueOrder, str] = {"risk": "Severity", "disagreement": "Disagreement", "least_confident": "Confidence"}
+"""The orders that go by what audits found, each with its figure; the others show the quality alone."""
 ORDER_SAYS: dict[QueueOrder, str] = {
     "risk": "What is wrong comes first, then what could not be confirmed, then what passed; in each the most severe "
     "issue, then the strongest signs of a fault.",
@@ -127,7 +128,7 @@ def _search_and_order(*, blind: bool) -> None:
         width=340,
         **address.kept("q", key="search"),
     )
-    orders = [order for order in address.ORDERS if not (blind and order in BY_MACHINE)]
+    orders = [order for order in address.ORDERS if not (blind and order in FIGURES)]
     chosen = address.order()
     st.selectbox(
         "Order",
@@ -156,15 +157,19 @@ def _standings(workbench: Workbench, facets: Facets, case_filter: CaseFilter) ->
     counts |= {name: 0 for name in chosen if name not in counts}
     several = len(chosen) > 1
     with_lesser = {"nothing_found": f", {lesser:,} with lesser issues"} if lesser else {}
-    awaited = [word for state, word in WAITS_FOR.items() if facets.states.get(state) == facets.standings.get("waits")]
-    stands_as = STANDING | ({"waits": awaited[0]} if awaited else {})  # what all of them wait for, as their rows say it
+    stands_as = dict(STANDING)
+    for state in ("escalated", "needs_adjudication"):  # what all of them wait for is said as their rows say it
+        if facets.states.get(state) == facets.standings.get("waits", 0):
+            stands_as["waits"] = WAITS_FOR[state]
     st.pills(
         "Where cases stand",
         list(counts),
         selection_mode="multi" if several else "single",
         format_func=lambda name: f"{stands_as[name].text} {counts[name]:,}{with_lesser.get(name, '')}",
         label_visibility="collapsed",
-        **address.kept("standing", [], shows=chosen if several else next(iter(chosen), None), drops=_WITH_STANDING),
+        **address.kept(
+            "standing", [], shows=chosen if several else next(iter(chosen), None), drops=("page", "severity")
+        ),
     )
     if split and lesser:
         parts = {address.in_words(SEVERITY): f"Lesser issues only {lesser:,}"}
@@ -177,10 +182,6 @@ def _standings(workbench: Workbench, facets: Facets, case_filter: CaseFilter) ->
             label_visibility="collapsed",
             **address.kept("severity", shows=asked if asked in parts else None, key="lesser"),
         )
-
-
-_WITH_STANDING = ("page", "severity")
-"""What a press on another place where cases stand drops."""
 
 
 def _drawer(workbench: Workbench, case_filter: CaseFilter, *, blind: bool) -> None:
@@ -207,23 +208,23 @@ def _drawer(workbench: Workbench, case_filter: CaseFilter, *, blind: bool) -> No
                 keeps = address.kept(each.name, (0.0, 1.0), shows=shown, drawer=True)
                 st.slider(each.title, 0.0, 1.0, step=0.05, format="%.2f", **keeps)
                 continue
-            standings = address.standings(with_state=each.field == "states")
-            listed = case_filter.model_copy(update={"standings": standings})
+            listed = case_filter.model_copy(update={"standings": address.standings(with_state=each.field == "states")})
             found = workbench.cases.values_for(actor(), listed, each.field)
-            _choice(each, {name: found[name] for name in each.options if name in found} if each.options else found)
+            counts = {name: found[name] for name in each.options if name in found} if each.options else found
+            chosen = address.words(each.name)
+            options = list(dict.fromkeys((*counts, *chosen)))
+            st.multiselect(
+                each.title,
+                options,
+                format_func=partial(_counted, each, counts),
+                placeholder="Any" if options else "None",
+                disabled=not options,
+                **address.kept(each.name, [], shows=chosen, drawer=True),
+            )
 
 
-def _choice(filter_: address.Filter, counts: dict[str, int]) -> None:
-    chosen = address.words(filter_.name)
-    options = list(dict.fromkeys((*counts, *chosen)))
-    st.multiselect(
-        filter_.title,
-        options,
-        format_func=lambda each: f"{_worded(filter_, each)} ({counts.get(each, 0):,})",
-        placeholder="Any" if options else "None yet",
-        disabled=not options,
-        **address.kept(filter_.name, [], shows=chosen, drawer=True),
-    )
+def _counted(filter_: address.Filter, counts: dict[str, int], name: str) -> str:
+    return f"{_worded(filter_, name)} ({counts.get(name, 0):,})"
 
 
 def _worded(filter_: address.Filter, name: str) -> str:
@@ -427,17 +428,11 @@ def zipped(workbench: Workbench, who: Actor, form: str, case_filter: CaseFilter,
 
 _MARKED: tuple[Standing, ...] = ("waits", "not_audited", "failed")
 """Where cases stand of which no audit says so: they are marked in a list without a column of states."""
-_FIGURES: dict[QueueOrder, str] = {
-    "risk": "Severity",
-    "disagreement": "Disagreement",
-    "least_confident": "Confidence",
-}
-"""The figure that an order goes by; the other orders show the quality alone."""
 
 
 def case_columns(order: QueueOrder, *, brief: bool = False) -> list[Column]:
     """Return the columns of ``case_row``; the last one shows what the list is ordered by."""
-    figure = column(_FIGURES.get(order, "Quality"), "figure", hide="" if order in _FIGURES else "hide-narrow")
+    figure = column(FIGURES.get(order, "Quality"), "figure", hide="" if order in FIGURES else "hide-narrow")
     state = [] if brief else [column("State", "pills")]
     return [column("Question", "main"), *state, column("What the audit found", "main"), figure]
 
@@ -492,7 +487,7 @@ def _figure(summary: CaseSummary, order: QueueOrder) -> Cell | None:
         return {"pills": [label(word._replace(tone="calm") if passed else word)]}
     revised = [] if summary.revised_quality is None else [f"revised {summary.revised_quality:.2f}"]
     quality = [] if summary.quality is None else [f"quality {summary.quality:.2f}"]
-    if order in BY_MACHINE:
+    if order in FIGURES:
         score = summary.disagreement if order == "disagreement" else summary.confidence
         return {"score": score, "below": [*quality, *revised]}
     return {"score": summary.quality, "below": revised}

@@ -72,17 +72,13 @@ def show_overview(workbench: Workbench) -> None:
 
 
 def headline(facets: Facets) -> str:
-    """Return the sentence that says what there is to do."""
-    differ = facets.states.get("needs_adjudication", 0)
+    """Return the sentence that says what there is to do; what waits for others is counted under it."""
     if waiting := facets.states.get("needs_review", 0):
         wrong, passed = facets.standings.get("wrong", 0), facets.states.get("accepted", 0)
         flagged = f"; the audit accuses {wrong:,} of them" if 0 < wrong < waiting else ""
         unseen = f"; {passed:,} passed the audit without a person's decision" if passed else ""
-        waits = facets.states.get("escalated", 0)
-        settle = f"; {waits:,} escalated {'waits' if waits == 1 else 'wait'} to be settled" if waits else ""
-        between = f"; {differ:,} {'needs' if differ == 1 else 'need'} an adjudication" if differ else ""
-        return f"{counted(waiting, 'case needs', 'cases need')} review{flagged}{between}{settle}{unseen}"
-    if differ:
+        return f"{counted(waiting, 'case needs', 'cases need')} review{flagged}{unseen}"
+    if differ := facets.states.get("needs_adjudication", 0):
         return f"{counted(differ, 'case needs', 'cases need')} an adjudication"
     if unaudited := sum(facets.states.get(state, 0) for state in UNAUDITED):
         return f"{counted(unaudited, 'case has', 'cases have')} not been audited"
@@ -90,14 +86,13 @@ def headline(facets: Facets) -> str:
 
 
 def pace(decided: int, seconds: float | None, waiting: int) -> str:
-    """Say how many cases a person decided today, in what time, and how long what waits takes at that pace."""
-    if not decided:
-        return ""
-    if seconds is None:
-        return f"You decided {counted(decided, 'case')} today."
-    left = f" At that pace the {waiting:,} that need review take about {duration(1000 * seconds * waiting)}."
-    took = f"You decided {counted(decided, 'case')} today, in {duration(1000 * seconds)} each (median)."
-    return took + (left if waiting > 1 else "")
+    """Say how many cases a person decided today, in what time, and how long what waits takes; "" before the first."""
+    took = f", in {duration(1000 * seconds)} each (median)" if seconds else ""
+    minutes = max(1, round((seconds or 0) * waiting / 60))
+    left = f" At that pace the {waiting:,} that need review take about {duration(60_000 * minutes)}."
+    return (
+        f"You decided {counted(decided, 'case')} today{took}.{left if took and waiting > 1 else ''}" if decided else ""
+    )
 
 
 def standing_counts(
@@ -337,7 +332,8 @@ def _summary(workbench: Workbench, batch: Batch) -> None:
 
 
 def _recent(workbench: Workbench) -> None:
-    st.header("Recent decisions")
+    with st.container(horizontal=True):  # without the space above, as its neighbour
+        st.header("Recent decisions", anchor=False)
     page = workbench.reviews.entries(
         DecisionFilter(
             kinds=("decision", "adjudication", "undo", "redaction"),

@@ -90,13 +90,6 @@ LIST_PARAMETERS = (*FILTERS, "order", "seed", "page", "size")
 """What describes the list a case was opened from; links carry it on, so that back and next follow the same list."""
 
 
-class Bounds(NamedTuple):
-    """A range of scores; None leaves a side open."""
-
-    low: float | None
-    high: float | None
-
-
 def value(name: str) -> str:
     """Return the value of a parameter, empty where it is absent."""
     return st.query_params.get(name, "")
@@ -208,11 +201,10 @@ def number(name: str, default: int = 1) -> int:
     return max(1, int(text)) if text.isascii() and text.isdigit() and len(text) < 8 else default
 
 
-def bounds(name: str) -> Bounds:
-    """Return a parameter as a range of scores: ``0.2-0.8``, ``0.5-`` or ``-0.5``."""
-    low, _, high = value(name).partition("-")
-    found = Bounds(_share(low), _share(high))
-    return Bounds(None, None) if None not in found and found.low > found.high else found  # type: ignore[operator]
+def bounds(name: str) -> tuple[float | None, float | None]:
+    """Return a parameter as a range of scores, ``0.2-0.8``, ``0.5-`` or ``-0.5``; None leaves a side open."""
+    low, high = (_share(each) for each in value(name).partition("-")[::2])
+    return (None, None) if low is not None and high is not None and low > high else (low, high)
 
 
 def _share(text: str) -> float | None:
