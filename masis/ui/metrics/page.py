@@ -83,15 +83,10 @@ IMPROVED: tuple[Measure, ...] = ("improvement_delta", "improvement_percentage", 
 READ_AT_ONCE = 10_000
 """Entries of the decision log up to which the page reads what people did without being asked to."""
 SPANS = {"7": "7 days", "30": "30 days", "90": "90 days", "": "All"}
-
-
 WHY = 600
 """Characters of the reason why a step failed."""
-
 PERIODS_LISTED = 60
 """Periods that the table lists, the newest; the charts above it have all."""
-
-
 RATE_COLUMNS: list[Column] = [
     column("Audits", "figure"),
     *(column(words.title, "figure") for words in RATES.values()),
@@ -250,10 +245,9 @@ def show_metrics(workbench: Workbench) -> None:
     )
 
 
-def _kept(name: str, shows: object, default: object = None, *, key: str = "", drawer: bool = False) -> dict[str, Any]:
-    """What the address keeps of a filter; whichever runs were listed, they are not once it changes."""
-    drops = tuple(each for each in PICKED if each != name)
-    return address.kept(name, default, shows=shows, key=key or f"metrics-{name}", drops=drops, drawer=drawer)
+def _dropping(name: str) -> dict[str, Any]:
+    """Whichever runs were listed, they are not once a filter changes."""
+    return {"key": f"metrics-{name}", "drops": tuple(each for each in PICKED if each != name)}
 
 
 def metrics_filter() -> MeasureFilter:
@@ -331,7 +325,7 @@ def _controls(workbench: Workbench) -> None:
                 format_func=lambda period: f"By {period}",
                 required=True,
                 label_visibility="collapsed",
-                **_kept("by", chosen_period(), "week"),
+                **address.kept("by", "week", shows=chosen_period(), **_dropping("by")),
             )
         used = sum(bool(address.value(name)) for name in FILTERS[1:])
         drawer = st.popover(
@@ -343,25 +337,14 @@ def _controls(workbench: Workbench) -> None:
         if drawer.open:  # the names of models and data sets are counted over all audits
             with drawer:
                 for name, title in (("since", "From"), ("until", "To")):
-                    st.date_input(title, format="YYYY-MM-DD", **_kept(name, address.day(name), drawer=True))
-                st.selectbox("Role", ROLES, format_func=str.capitalize, **_kept("role", _role(), "critic", drawer=True))
-                _several("Model", "model", workbench.metrics.names(_role()))
-                _several("Data set", "dataset", workbench.metrics.names("dataset"))
+                    keeps = address.kept(name, shows=address.day(name), drawer=True, **_dropping(name))
+                    st.date_input(title, format="YYYY-MM-DD", **keeps)
+                keeps = address.kept("role", "critic", shows=_role(), drawer=True, **_dropping("role"))
+                st.selectbox("Role", ROLES, format_func=str.capitalize, **keeps)
+                models, datasets = (workbench.metrics.names(each) for each in (_role(), "dataset"))
+                address.choose_several("Model", "model", models, model_words, **_dropping("model"))
+                address.choose_several("Data set", "dataset", datasets, **_dropping("dataset"))
         st.page_link("pages/trust.py", label="Trust: how far the audit may be relied on", icon=":material/verified:")
-
-
-def _several(title: str, name: str, known: dict[str, int]) -> None:
-    chosen = address.words(name)
-    options = [*known, *(each for each in chosen if each not in known)]
-    if not options:
-        return
-    st.multiselect(
-        title,
-        options,
-        format_func=lambda each: f"{each} ({known.get(each, 0):,})",
-        placeholder="Any",
-        **_kept(name, chosen, [], drawer=True),
-    )
 
 
 def _span() -> str | None:
@@ -471,26 +454,24 @@ def _people(workbench: Workbench, facets: Facets) -> None:
         return
     days = counted(round(work.decisions / (work.a_day or 1)), "day")
     (own,) = workbench.trust.reviewers(me)
-    alone, (yours, *details) = own.decisions == work.decisions, _own_figures(workbench, own)
+    whose, (yours, *details) = workbench.trust.counts_in_words(me), _own_figures(workbench, own)
+    alone = own.decisions == work.decisions and not whose
     settled = {state: facets.states.get(state, 0) for state in STATE_OF_VERDICT.values()}
+    adjudications = Figure(
+        "Adjudications",
+        f"{work.adjudications:,}",
+        f"{work.adjudications - work.escalations:,} settled a case on which reviewers differed, "
+        f"{work.escalations:,} escalated it; median time {work.adjudication_took}. They are counted apart "
+        "from the decisions; the log lists those undone since, too.",
+        "decisions",
+        {"kind": "adjudication"},
+    )
     figures = [
-        yours
-        if alone
-        else Figure(
-            "Decisions", f"{work.decisions:,}", workbench.trust.counts_in_words(me), "decisions", {"kind": "decision"}
-        ),
+        yours if alone else Figure("Decisions", f"{work.decisions:,}", whose, "decisions", {"kind": "decision"}),
         Figure("Decisions a day", number(work.a_day), f"Mean of {days} on which somebody decided."),
         Figure("Time a decision", work.took, _PACE),
         *(details if alone else ()),
-        Figure(
-            "Adjudications",
-            f"{work.adjudications:,}",
-            f"{work.adjudications - work.escalations:,} settled a case on which reviewers differed, "
-            f"{work.escalations:,} escalated it; median time {work.adjudication_took}. They are counted apart "
-            "from the decisions; the log lists those undone since, too.",
-            "decisions",
-            {"kind": "adjudication"},
-        ),
+        *([adjudications] if work.adjudications else []),
         *(
             Figure(
                 f"Cases {STATE[state].text.lower()}",
@@ -503,11 +484,8 @@ def _people(workbench: Workbench, facets: Facets) -> None:
             if count
         ),
     ]
-    _figures(
-        [each for each in figures if each.title != "Adjudications" or work.adjudications],
-        key="metrics-people",
-        description="Of your decisions, the only ones" if alone else "Of the decisions",
-    )
+    description = "Of your decisions, the only ones" if alone else "Of the decisions"
+    _figures(figures, key="metrics-people", description=description)
     if own.decisions and not alone:
         figures = [yours, Figure("Your time a decision", own.took, _PACE), *details]
         _figures(figures, key="metrics-own", description="Of your own decisions")

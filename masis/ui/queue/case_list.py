@@ -61,6 +61,7 @@ and behind them those that wait for others after one's own decision.
 MOST_EXPORTED = 20_000
 """More are exported on the command line, which writes as it reads; a page holds the file until it is downloaded."""
 MOST_CHIPS = 12
+_NARROWS = (*address.FILTERS, "page")
 
 
 def show_cases(workbench: Workbench) -> None:
@@ -153,8 +154,7 @@ def _standings(workbench: Workbench, facets: Facets, case_filter: CaseFilter) ->
     if any(address.value(name) for name in address.FILTERS if name not in shown):
         case_filter = case_filter.model_copy(update={"severities": ()}) if split else case_filter
         found, lesser = workbench.cases.standings_for(actor(), case_filter)
-    counts = {name: found[name] for name in STANDING if found.get(name)}
-    counts |= {name: 0 for name in chosen if name not in counts}
+    counts = {name: found.get(name, 0) for name in STANDING if found.get(name) or name in chosen}
     several = len(chosen) > 1
     with_lesser = {"nothing_found": f", {lesser:,} with lesser issues"} if lesser else {}
     stands_as = dict(STANDING)
@@ -211,20 +211,7 @@ def _drawer(workbench: Workbench, case_filter: CaseFilter, *, blind: bool) -> No
             listed = case_filter.model_copy(update={"standings": address.standings(with_state=each.field == "states")})
             found = workbench.cases.values_for(actor(), listed, each.field)
             counts = {name: found[name] for name in each.options if name in found} if each.options else found
-            chosen = address.words(each.name)
-            options = list(dict.fromkeys((*counts, *chosen)))
-            st.multiselect(
-                each.title,
-                options,
-                format_func=partial(_counted, each, counts),
-                placeholder="Any" if options else "None",
-                disabled=not options,
-                **address.kept(each.name, [], shows=chosen, drawer=True),
-            )
-
-
-def _counted(filter_: address.Filter, counts: dict[str, int], name: str) -> str:
-    return f"{_worded(filter_, name)} ({counts.get(name, 0):,})"
+            address.choose_several(each.title, each.name, counts, partial(_worded, each))
 
 
 def _worded(filter_: address.Filter, name: str) -> str:
@@ -279,7 +266,7 @@ def _narrowed(
                 ),
             )
         if any(address.value(name) for name in address.FILTERS):
-            st.button("Clear all", key="clear-all", type="tertiary", on_click=_clear)
+            st.button("Clear all", key="clear-all", type="tertiary", on_click=address.clear, args=(_NARROWS,))
 
 
 def order_says(shown: CaseFilter) -> str:
@@ -298,15 +285,11 @@ def _put_on_first_page(name: str, text: str) -> None:
     address.put("page", "")
 
 
-def _clear() -> None:
-    address.clear((*address.FILTERS, "page"))
-
-
 def _no_match(workbench: Workbench, case_filter: CaseFilter) -> None:
     st.markdown("**No case matches.** Remove a word from the search, or choose fewer filters.")
     decided = case_filter.model_copy(update={"standings": ("decided",)})
     with st.container(horizontal=True):
-        st.button("Clear search and filters", on_click=_clear)
+        st.button("Clear search and filters", on_click=address.clear, args=(_NARROWS,))
         if case_filter.standings == NOT_DECIDED and (count := workbench.cases.find_for(actor(), decided).total):
             st.button(
                 f"Show {counted(count, 'decided case')}",

@@ -256,6 +256,22 @@ def case_filter() -> CaseFilter:
     )
 
 
+def choose_several(
+    title: str, name: str, counts: Mapping[str, int], worded: Callable[[str], str] = str, **keeps: Any
+) -> None:
+    """Draw in a drawer which values of a parameter are chosen, each with its count; ``keeps`` are those of ``kept``."""
+    chosen = words(name)
+    options = list(dict.fromkeys((*counts, *chosen)))
+    st.multiselect(
+        title,
+        options,
+        format_func=lambda each: f"{worded(each)} ({counts.get(each, 0):,})",
+        placeholder="Any" if options else "None",
+        disabled=not options,
+        **kept(name, [], shows=chosen, drawer=True, **keeps),
+    )
+
+
 def show_pages(total: int, size: int, *, key: str) -> None:
     """Draw the pages of a list where it has several; an address behind the last one leads to the last."""
     pages = max(1, -(-total // size))
