@@ -257,7 +257,7 @@ def test_a_listed_run_says_what_was_found_and_where_its_case_stands_now_and_not_
 ) -> None:
     runs = audited_workbench.metrics.runs(MeasureFilter(), Pick()).rows[:2]
     one = runs[0].model_copy(update={"hallucination": False, "needs_review": True, "iterations": 1, "termination": "x"})
-    other = one.model_copy(update={"run_id": "older", "iterations": 2})
+    other = one.model_copy(update={"run_id": "older", "iterations": 2, "needs_review": False})
     case = audited_workbench.store.cases.summary(one.case_id or "").model_copy(
         update={"run_id": one.run_id, "headline": "Cites [9], which doesn't exist\n1 uncited", "standing": "decided"}
     )
@@ -269,6 +269,7 @@ def test_a_listed_run_says_what_was_found_and_where_its_case_stands_now_and_not_
     assert newest["Question"]["quote"] == "Cites [9], which doesn't exist"
     assert older["Question"]["quote"] == ""  # another audit's
     assert [each["text"] for each in newest["Question"]["pills"]] == ["needed review"]  # it may be decided since
+    assert cells(run_table((one,), None, {case.id: case})[1][0])[0]["pills"] == [], "the heading says it of all"
     assert newest["Stands now"]["pills"][0]["text"] == "Decided"
 
 

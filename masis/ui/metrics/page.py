@@ -137,12 +137,13 @@ def run_table(
 ) -> tuple[list[Column], list[Row]]:
     """Return the runs behind a metric as a table, each with the link to it; a run that was removed has none.
 
-    The metric that ``measure`` names is one of the columns; what is the same for all runs is none. ``now`` are the
+    The metric that ``measure`` names is one of the columns; what is the same for all runs is neither column nor mark. ``now`` are the
     cases as they stand, by id.
     """
     say = in_unit(SPREADS[measure].unit) if measure else None
+    signs = [each for each in _SIGNS if len({bool(getattr(run, each[1])) for run in runs}) > 1]
     drawn: list[tuple[Column, Callable[[MeasuredRun], Any]]] = [
-        (column("Question", "main"), partial(_question, now)),
+        (column("Question", "main"), partial(_question, now, signs)),
         (column("Finished", "figure", hide="hide-narrow"), lambda run: moment(run.finished_at)),
         *([(column(SPREADS[measure].title, "figure"), lambda run: say(run.value))] if measure and say else []),
         (column("Quality", "figure"), lambda run: number(run.quality)),
@@ -170,8 +171,8 @@ def _stands_now(now: Mapping[str, CaseSummary], run: MeasuredRun) -> Cell:
     return {"pills": [label(word)], "below": [more]}
 
 
-def _question(now: Mapping[str, CaseSummary], run: MeasuredRun) -> Cell:
-    signs = [label(word) for word, holds in ((_HALLUCINATION, run.hallucination), (_REVIEW, run.needs_review)) if holds]
+def _question(now: Mapping[str, CaseSummary], marks: Sequence[tuple[Word, str]], run: MeasuredRun) -> Cell:
+    signs = [label(word) for word, holds in marks if getattr(run, holds)]
     if run.case_id is None:
         return {"pills": signs, "below": ["The run was removed; its metrics are stored."]}
     href = link("review", case=run.case_id, run=run.run_id)
@@ -180,8 +181,10 @@ def _question(now: Mapping[str, CaseSummary], run: MeasuredRun) -> Cell:
     return {"text": run.query or "", "href": href, "open": run.run_id, "pills": signs, "quote": found}
 
 
-_HALLUCINATION = Word(RATES["hallucination"].title.lower(), "bad", RATES["hallucination"].meaning)
-_REVIEW = Word("needed review", "warn", RATES["needs_review"].meaning)
+_SIGNS: tuple[tuple[Word, str], ...] = (
+    (Word(RATES["hallucination"].title.lower(), "bad", RATES["hallucination"].meaning), "hallucination"),
+    (Word("needed review", "warn", RATES["needs_review"].meaning), "needs_review"),
+)
 
 
 def picked_words(pick: Pick, period: Period, at: str, of: str) -> str:
