@@ -137,8 +137,8 @@ def run_table(
 ) -> tuple[list[Column], list[Row]]:
     """Return the runs behind a metric as a table, each with the link to it; a run that was removed has none.
 
-    The metric that ``measure`` names is one of the columns; what is the same for all runs is neither column nor mark. ``now`` are the
-    cases as they stand, by id.
+    The metric that ``measure`` names is one of the columns; what is the same for all runs is neither column nor mark.
+    ``now`` are the cases as they stand, by id.
     """
     say = in_unit(SPREADS[measure].unit) if measure else None
     signs = [each for each in _SIGNS if len({bool(getattr(run, each[1])) for run in runs}) > 1]
