@@ -34,6 +34,7 @@ from masis.schema.actor import Actor
 from masis.schema.review import Decision
 from masis.services import Workbench
 from masis.services.records import NOT_DECIDED, CaseFilter
+from masis.ui.shell.address import DRAWER
 from tools.serving import Served, serving
 from tools.session import Session
 
@@ -137,6 +138,10 @@ def _case(seq: int, query: str, draw: random.Random) -> tuple[Any, ...]:
     )
 
 
+COUNTED = tuple(each.field for each in DRAWER if each.kind != "range")
+"""What the filters of the queue count once they are opened."""
+
+
 def questions(bench: Workbench, count: int) -> list[tuple[str, Callable[[], object]]]:
     """What the pages ask for."""
 
@@ -179,7 +184,11 @@ def questions(bench: Workbench, count: int) -> list[tuple[str, Callable[[], obje
         ("next among the found", following(text="verri")),
         ("previous in the queue", lambda: bench.cases.beside(f"case-{count // 2:06}", CaseFilter(), forward=False)),
         ("how many this reviewer may decide", lambda: bench.team.count_open(ADA, CaseFilter())),
-        ("counts of every filter value", lambda: bench.cases.facets_for(ADA)),
+        ("counts of where cases stand", lambda: bench.cases.facets_for(ADA)),
+        (
+            "counts of every filter, once opened",
+            lambda: [bench.cases.values_for(ADA, CaseFilter(standings=NOT_DECIDED), each) for each in COUNTED],
+        ),
         (
             "a decision",
             lambda: bench.store.decisions.append(

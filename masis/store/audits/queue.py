@@ -177,7 +177,8 @@ class Queue(Part):
         with self._database.reading() as connection:
             words = {f"{column}s": self._values(column) for column in ("standing", "state", "reviewer")}
             [(lesser,)] = self._database.cached(
-                "SELECT count(*) FROM cases WHERE severity IS NOT NULL AND standing = 'nothing_found'"
+                "SELECT count(*) FROM cases INDEXED BY cases_severity "
+                "WHERE severity > '' AND standing = 'nothing_found'"
             )
             own = connection.execute(
                 f"SELECT standing, count(*), count(severity) FROM cases WHERE {_OWN_PENDING} GROUP BY standing",  # noqa: S608
