@@ -77,6 +77,20 @@ def test_a_filter_that_was_cleared_stays_cleared(served: str, open_tab: OpenTab)
         tab.settle()
 
 
+@pytest.mark.parametrize(("path", "filter_", "other"), [("/queue", "Issue", "Reason"), ("/metrics", "Model", "Role")])
+def test_the_filters_stay_open_for_another_choice(
+    served: str, open_tab: OpenTab, path: str, filter_: str, other: str
+) -> None:
+    tab = open_tab(served)
+    page = tab.open(path)
+    page.get_by_role("button", name=re.compile("^.*Filters")).click(delay=40)
+    page.get_by_role("combobox", name=filter_).first.click(delay=40)
+    page.get_by_role("option").last.click(delay=40)
+    expect(page).to_have_url(re.compile(f"{path}[?]"))
+    tab.settle()
+    expect(page.get_by_role("combobox", name=other).first).to_be_visible()
+
+
 def test_rows_of_the_queue_are_walked_and_opened_by_keys_and_the_keys_of_a_page_are_shown(
     served: str, open_tab: OpenTab
 ) -> None:

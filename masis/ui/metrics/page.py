@@ -331,6 +331,8 @@ def _controls(workbench: Workbench) -> None:
                 **address.kept("by", "week", shows=chosen_period(), **_dropping("by")),
             )
         used = sum(bool(address.value(name)) for name in FILTERS[1:])
+        # a popover with another label is another one: without this it would close at each choice
+        st.session_state["metrics-filters"] = st.session_state.get("metrics-filters", False)
         drawer = st.popover(
             f"Filters ({used})" if used else "Filters",
             icon=":material/filter_list:",

@@ -185,19 +185,13 @@ def _standings(workbench: Workbench, facets: Facets, case_filter: CaseFilter) ->
 
 
 def _drawer(workbench: Workbench, case_filter: CaseFilter, *, blind: bool) -> None:
-    """Draw the other filters, each as it is declared, in a popover that says how many of them are set.
+    """Draw the other filters, each as it is declared, in a popover; with another label it would close at each choice.
 
     A value has the number of cases that choosing it lists. They are counted only where the popover is open: that reads
     all cases once for each filter.
     """
     drawn = [each for each in address.DRAWER if not (blind and each.machine)]
-    used = sum(bool(address.value(each.name)) for each in drawn)
-    drawer = st.popover(
-        f"Filters ({used})" if used else "Filters",
-        icon=":material/filter_list:",
-        key="queue-filters",
-        on_change="rerun",
-    )
+    drawer = st.popover("Filters", icon=":material/filter_list:", key="queue-filters", on_change="rerun")
     if not drawer.open:
         return
     with drawer:
