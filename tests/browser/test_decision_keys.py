@@ -165,7 +165,7 @@ def test_o_goes_to_the_correction_and_what_is_typed_there_is_no_command(draw: Dr
     assert not [each for each in draw.sent() if each[1] == "act"]  # type: ignore[attr-defined]
 
 
-def test_the_correction_is_as_high_as_its_text_with_the_cursor_in_the_faulty_sentence(draw: Draw) -> None:
+def test_the_correction_is_as_high_as_its_text_with_the_words_of_the_issue_selected(draw: Draw) -> None:
     draw.page.evaluate(  # type: ignore[attr-defined]
         """() => {
           const columns = ["", ""].map(() => Object.assign(document.createElement("div"), { style: "flex: 1" }))
@@ -177,7 +177,7 @@ def test_the_correction_is_as_high_as_its_text_with_the_cursor_in_the_faulty_sen
           columns[0].append("The answer")
           columns[1].append(document.getElementById("host"))
           window.addEventListener("masis-correct", ({ detail }) => {
-            Object.assign(detail, window.faulty ?? { start: 40, end: 40 })
+            Object.assign(detail, window.faulty ?? { start: 39, end: 41 })
           })
         }"""
     )
@@ -187,13 +187,13 @@ def test_the_correction_is_as_high_as_its_text_with_the_cursor_in_the_faulty_sen
     expect(editor).to_have_class("block editor docked")
     short = editor.evaluate("box => box.offsetHeight")
     assert short < 150
-    page.keyboard.type(" high")
-    expect(field).to_have_value(f"{(CASE.answer or '')[:40]} high{(CASE.answer or '')[40:]}")
+    page.keyboard.type("Later it")
+    expect(field).to_have_value(f"{(CASE.answer or '')[:39]}Later it{(CASE.answer or '')[41:]}")
     field.fill("Another line.\n" * 60)
     height, covered = editor.evaluate("box => [box.offsetHeight, parseFloat(getComputedStyle(box).bottom)]")
     assert (short < height <= 0.4 * page.evaluate("innerHeight") + 1, covered) == (True, 0)
     assert field.evaluate("box => box.scrollHeight > box.clientHeight")
-    # the words of an issue that was gone to are selected where the correction still has them
+    # once the correction has changed they are looked for in it
     page.evaluate("window.faulty = { start: 4, end: 10 }")
     field.fill(f"At last: {CASE.answer}")
     page.keyboard.press("Escape")

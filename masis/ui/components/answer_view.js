@@ -734,18 +734,16 @@ function drawView(root, { data, setTriggerValue }) {
     showEvidence(worst.claim === undefined ? piece?.[1].claims ?? [] : [worst.claim], worst.evidence, null, true)
     if (piece) left.scrollTop += piece[0].getBoundingClientRect().top - left.getBoundingClientRect().top - left.clientHeight / 3
   }
-  // Shows the issue to correct, the gravest where none was gone to; returns, in characters, where the words of an issue
-  // that was gone to stand, and else where its sentence ends.
+  // Shows the issue to correct, the gravest where none was gone to; returns where its words stand, in characters.
   const showFaulty = () => {
-    const chosen = root.issueAt !== null
     const number = root.issueAt ?? data.issues[0]?.number
     if (number === undefined) return {}
     selectIssue(number, "correction")
     const first = data.difference ? null : data.pieces.find(piece => piece.issues?.includes(number))
     if (!first) return {}
-    const last = data.pieces.findLast(piece => piece.sentence === first.sentence && (!chosen || piece.issues?.includes(number)))
-    const end = beginnings.get(last) + lettersIn(last.text.trimEnd())
-    return { start: chosen ? beginnings.get(first) + lettersIn(first.text) - lettersIn(first.text.trimStart()) : end, end }
+    const last = data.pieces.findLast(piece => piece.sentence === first.sentence && piece.issues?.includes(number))
+    const start = beginnings.get(first) + lettersIn(first.text) - lettersIn(first.text.trimStart())
+    return { start, end: beginnings.get(last) + lettersIn(last.text.trimEnd()) }
   }
   root.issueAt = null
   root.listens?.abort()
