@@ -60,6 +60,11 @@ def test_why_a_case_needs_review_stays_within_the_window_with_the_technical_part
         "box => [box.getBoundingClientRect().left, box.getBoundingClientRect().right, box.scrollWidth, box.clientWidth]"
     )
     assert (left >= 0, right <= width, inner <= shown) == (True, True, True)
+    for go_on in (lambda: mounted.page.mouse.click(10, 790), lambda: mounted.page.keyboard.press("n")):
+        expect(panel).to_be_visible()
+        go_on()
+        expect(panel).to_be_hidden()
+        root.get_by_text("Why it needs review").click()
 
 
 def test_every_mark_says_why_beside_the_evidence_without_hovering(answer_page: Page) -> None:
@@ -95,17 +100,18 @@ def test_marks_and_evidence_answer_to_the_keyboard(answer_page: Page) -> None:
     )
 
 
-def test_a_correction_begins_at_the_gravest_issue_with_its_evidence_lit(answer_page: Page, fabricated: Any) -> None:
-    end = answer_page.evaluate(
+def test_a_correction_begins_with_the_words_of_the_gravest_issue_and_its_evidence_lit(
+    answer_page: Page, fabricated: Any
+) -> None:
+    chosen = answer_page.evaluate(
         """() => {
             const detail = {}
             window.dispatchEvent(new CustomEvent("masis-correct", { detail }))
-            return detail.end
+            return [detail.start, detail.end]
         }"""
     )
-    first = next(each for each in fabricated["pieces"] if 1 in each.get("issues", ()))
-    sentence = "".join(each["text"] for each in fabricated["pieces"] if each.get("sentence") == first["sentence"])
-    assert "".join(each["text"] for each in fabricated["pieces"])[:end].endswith(sentence.strip())
+    words = "".join(each["text"] for each in fabricated["pieces"] if 1 in each.get("issues", ())).strip()
+    assert "".join(each["text"] for each in fabricated["pieces"])[slice(*chosen)] == words
     expect(answer_page.locator(".why-panel")).to_contain_text("Issue 1")
 
 

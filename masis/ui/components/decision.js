@@ -7,9 +7,10 @@ const AGAIN_MS = 2000 // a press on Submit so soon after one is the same press
 const ADVANCE = "masis-advance"
 const GLYPH = { approve: "✓", override: "✎", reject: "✕", escalate: "↗" }
 const LETTER = { approve: "A", override: "O", reject: "X", escalate: "E" }
-// A control elsewhere on the page has the focus: keys are its own. The answer's marks are read, not filled in.
+// A control elsewhere on the page has the focus: keys are its own. The answer's marks and the reasons in the head are read,
+// not filled in.
 const elsewhere = (element, root) => {
-  if (!(element instanceof Element) || root.contains(element) || element.getRootNode().host?.closest(".st-key-review")) return false
+  if (!(element instanceof Element) || root.contains(element) || element.getRootNode().host?.closest(".st-key-review, .st-key-head")) return false
   return Boolean(element.closest("a, button, input, select, textarea, summary, [role=button], [role=radio], [role=option], [contenteditable]"))
 }
 const panels = new WeakMap()
@@ -226,15 +227,15 @@ class Panel {
     const { corrected } = this.el
     corrected.focus({ preventScroll: true })
     corrected.scrollIntoView({ block: "nearest" })
-    // the answer shows the issue chosen, else the gravest, with its evidence in view; the words of the one chosen are
-    // selected, as far as the correction still has them
+    // the answer shows the issue chosen, else the gravest, with its evidence in view; its words are selected, as far as
+    // the correction still has them
     const asked = { start: null, end: null }
     window.dispatchEvent(new CustomEvent("masis-correct", { detail: asked }))
     if (asked.end === null) return
     const letters = Array.from(this.data.answer)
     const words = letters.slice(asked.start, asked.end).join("")
     const changed = this.fields.corrected !== null
-    const start = changed ? (words ? corrected.value.indexOf(words) : -1) : letters.slice(0, asked.start).join("").length
+    const start = changed ? corrected.value.indexOf(words) : letters.slice(0, asked.start).join("").length
     if (start >= 0) this.showInCorrection(start, start + words.length)
   }
 
