@@ -143,6 +143,8 @@ def test_a_held_key_decides_nothing(draw: Draw) -> None:
 def test_no_key_acts_while_a_control_elsewhere_has_the_focus_until_esc_leaves_it(draw: Draw, elsewhere: str) -> None:
     page = draw()
     page.locator(f"body > {elsewhere}").focus()
+    page.keyboard.press("d")  # the page has a button for it, which acts whatever has the focus
+    expect(page.locator(".message").first).to_be_hidden()
     for key in ("a", "x", "Control+Enter", "n"):
         page.keyboard.press(key)
     assert not draw.sent()  # type: ignore[attr-defined]
@@ -224,6 +226,14 @@ def test_a_key_that_cannot_act_says_why(draw: Draw) -> None:
     page.keyboard.press("a")
     says(page).to_contain_text("Decided by Bo and Cy.")
     assert not posted(draw)
+
+
+@pytest.mark.parametrize(("base", "title"), [("run/1", "that the audit missed"), ("", "that you found")])
+def test_nothing_is_said_to_be_missed_by_an_audit_that_is_hidden_or_was_not_made(
+    draw: Draw, base: str, title: str
+) -> None:
+    page = draw(labels={"base": base, "rows": [], "choices": {}})
+    expect(page.get_by_text("Issues that")).to_have_text(f"Issues {title}")
 
 
 def test_a_suggested_name_is_confirmed_before_anything_is_recorded_under_it(draw: Draw) -> None:

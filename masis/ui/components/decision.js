@@ -477,7 +477,8 @@ class Panel {
     }
     if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || typesIn(within) || open) return
     if (off) {
-      if (/^[a-z]$/i.test(event.key)) this.say("Keys are off while another control has the focus: press Esc, then the key again.", "warn")
+      // D is the key of a button of the page, which acts whatever has the focus
+      if (/^[a-ce-z]$/i.test(event.key)) this.say("Keys are off while another control has the focus: press Esc, then the key again.", "warn")
       return
     }
     const press = event.key.length === 1 ? event.key.toLowerCase() : event.key
@@ -596,7 +597,8 @@ class Panel {
     const whole = button("quiet", "Label the whole answer", "⇧ M", () => this.reportWhole())
     whole.setAttribute("aria-keyshortcuts", "Shift+M")
     reportButtons.append(button("quiet", "Label words or a sentence", "M", () => this.labelWords()), whole)
-    el.report.append(make("div", "label", "Issues that the audit missed"), el.reportList, reportButtons)
+    el.reportTitle = make("div", "label")
+    el.report.append(el.reportTitle, el.reportList, reportButtons)
     el.labels = make("details", "labels block")
     el.labelsTitle = make("summary", "label")
     el.labelRows = make("div", "label-rows")
@@ -862,6 +864,8 @@ class Panel {
     const { el, data } = this
     const issues = this.reported()
     el.report.hidden = !data.answer.trim()
+    // of a case without an audit, and for whom it is hidden, nobody knows here what the audit missed
+    el.reportTitle.textContent = data.labels.base ? "Issues that the audit missed" : "Issues that you found"
     el.reportList.hidden = !issues.length
     const open = this.open()
     const drawn = JSON.stringify(issues)
