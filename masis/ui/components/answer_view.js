@@ -181,7 +181,7 @@ function drawView(root, { data, setTriggerValue }) {
     why.append(row)
     return row
   }
-  const targetOf = (issue, piece) => (data.claims[issue.claim] ?? data.references[piece?.citation] ?? data.claims[piece?.claims?.[0]])?.target
+  const targetOf = (issue, piece) => issue.target ?? (data.claims[issue.claim] ?? data.references[piece?.citation] ?? data.claims[piece?.claims?.[0]])?.target
   // one fault, whoever raised it: what the others said of it stands below
   const linesOf = issue => [...(issue.insert ? [issue.description, issue.reason] : [issue.reason || issue.description]), ...issue.also.map(each => `${each.label.text}: ${[each.description, each.reason].filter(Boolean).join(" ")}`)]
   const sayIssue = (issue, piece) => {
@@ -236,7 +236,8 @@ function drawView(root, { data, setTriggerValue }) {
       card.element.classList.add("chosen")
       target ??= card.element
     }
-    if (claims.length || ids.length) sayLit(lit, ids)
+    // a claim that was found right without a passage says so itself
+    if (ids.length || (claims.length && (lit.length || !claims.some(supported)))) sayLit(lit, ids)
     revealEvidence(target, follow, opening)
   }
   const sayLit = (lit, ids) => {

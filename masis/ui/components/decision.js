@@ -913,7 +913,7 @@ class Panel {
     const words = named("div", "label-words", "", { dir: "auto" })
     if (row.where) words.append(make("span", "dim", `${row.where} `))
     words.append(make("span", row.kind === "reference" ? "label-ref" : "", row.text))
-    const select = named("select", "text", undefined, { "data-key": row.key, "aria-label": `${row.kind === "claim" ? "Claim" : "Reference"} ${row.text}: the audit says ${row.machine.text}. Your label` })
+    const select = named("select", "text", undefined, { "data-key": row.key, "aria-label": `${row.kind[0].toUpperCase()}${row.kind.slice(1)} ${row.text}: the audit says ${row.machine.text}. Your label` })
     select.append(new Option("No label", ""), new Option(`Agree: ${row.machine.text}`, row.verdict))
     for (const [code, text] of data.labels.choices[row.kind]) if (code !== row.verdict) select.append(new Option(`Change to: ${text}`, code))
     select.onchange = () => {
