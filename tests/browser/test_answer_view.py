@@ -15,6 +15,7 @@ from masis.views.answer import answer_view, for_browser
 from tests.browser.conftest import Tab
 from tests.browser.mounting import Mounted
 from tests.browser.test_demo import FABRICATED, audited
+from tests.cases import case_of
 
 OpenTab = Callable[..., Tab]
 
@@ -353,6 +354,34 @@ def test_what_is_missing_is_read_beside_its_passage_and_handed_to_the_correction
             "text => { window.masisCorrection = text; dispatchEvent(new Event('masis-corrected')) }", correction
         )
         expect(insert).to_be_visible(visible=offered)
+
+
+def test_a_correction_is_told_which_issues_it_has_left_as_they_stand(mount: Callable[..., Mounted]) -> None:
+    case = case_of(
+        "The bridge is 210 metres long [c1]. It was opened in 1950 [c9]. It was painted in 1960 [c9].",
+        {"c1": "The bridge is 120 metres long. It was opened in 1931."},
+    )
+    mounted = mount("answer_view")
+    data = answer_view(case, run_audit(case), 0)
+    mounted.draw(data)
+    number = {each["label"]["text"]: each["number"] for each in data["issues"]}
+    assert [each["label"]["text"] for each in data["issues"]].count("fabricated") == 2
+
+    def left(corrected: str) -> list[int]:
+        asked = """corrected => {
+            const detail = { corrected }
+            window.dispatchEvent(new CustomEvent("masis-untouched", { detail }))
+            return [detail.count, ...detail.left.map(each => each.number)]
+        }"""
+        count, *numbers = mounted.page.evaluate(asked, corrected)
+        assert count == len(data["issues"])
+        return sorted(numbers)
+
+    answer = case.answer or ""
+    everything = sorted(each["number"] for each in data["issues"])
+    assert left(answer) == everything
+    assert number["contradicted"] not in left(answer.replace("210", "120"))
+    assert len(left(answer.replace("1960 [c9]", "1960"))) == len(everything) - 1
 
 
 def test_the_card_of_an_uncited_sentence_quotes_it_and_the_reason_names_its_evidence(

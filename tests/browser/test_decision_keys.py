@@ -204,6 +204,24 @@ def test_the_correction_is_as_high_as_its_text_with_the_words_of_the_issue_selec
     assert chosen == f"{CASE.answer}"[4:10]
 
 
+def test_a_correction_names_the_issues_it_has_left_and_leads_to_each(draw: Draw) -> None:
+    draw.page.evaluate(  # type: ignore[attr-defined]
+        """() => {
+          const left = [{ number: 1, text: "fabricated" }, { number: 3, text: "uncited" }]
+          window.addEventListener("masis-untouched", ({ detail }) => Object.assign(detail, { count: 3, left }))
+          window.addEventListener("masis-correct", ({ detail }) => Object.assign(detail, { start: 4, end: 10 }))
+        }"""
+    )
+    draft = forms.FormFields(verdict="override", corrected=f"At last: {CASE.answer}").model_dump(mode="json")
+    page = draw(draft=draft, check=forms.check(draft["corrected"], CASE, shown=CASE.answer))
+    expect(page.get_by_text("2 of 3 issues left as they stand:")).to_be_visible()
+    page.get_by_role("button", name="3 uncited").click()
+    chosen = page.get_by_label("Corrected answer").evaluate(
+        "box => box.value.slice(box.selectionStart, box.selectionEnd)"
+    )
+    assert chosen == f"{CASE.answer}"[4:10]
+
+
 def test_a_key_that_cannot_act_says_why(draw: Draw) -> None:
     page = draw()
     page.evaluate("window.masisShown.at = performance.now()")

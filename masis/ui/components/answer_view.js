@@ -735,9 +735,9 @@ function drawView(root, { data, setTriggerValue }) {
     showEvidence(worst.claim === undefined ? piece?.[1].claims ?? [] : [worst.claim], worst.evidence, null, true)
     if (piece) left.scrollTop += piece[0].getBoundingClientRect().top - left.getBoundingClientRect().top - left.clientHeight / 3
   }
-  // Shows the issue to correct, the gravest where none was gone to; returns where its words stand, in characters.
-  const showFaulty = () => {
-    const number = root.issueAt ?? data.issues[0]?.number
+  // Shows the issue to correct, else the one gone to, else the gravest; returns where its words stand, in characters.
+  const showFaulty = asked => {
+    const number = asked ?? root.issueAt ?? data.issues[0]?.number
     if (number === undefined) return {}
     selectIssue(number, "correction")
     const first = data.difference ? null : data.pieces.find(piece => piece.issues?.includes(number))
@@ -746,6 +746,18 @@ function drawView(root, { data, setTriggerValue }) {
     const start = beginnings.get(first) + lettersIn(first.text) - lettersIn(first.text.trimStart())
     return { start, end: beginnings.get(last) + lettersIn(last.text.trimEnd()) }
   }
+  // Whether a correction has left an issue as it stands: its words are in it unchanged, or what is missing isn't. Words that
+  // the answer has more than once are told by what stands before or behind them.
+  const whole = data.pieces.map(piece => piece.text).join("")
+  const untouched = (corrected, { number, insert }) => {
+    if (insert) return !saidIn(corrected, insert)
+    const first = data.pieces.findIndex(piece => piece.issues?.includes(number))
+    const last = data.pieces.findLastIndex(piece => piece.issues?.includes(number))
+    const textOf = (from, to) => data.pieces.slice(from, to).map(piece => piece.text).join("")
+    const words = textOf(first, last + 1)
+    if (whole.split(words).length === 2) return corrected.includes(words.trim())
+    return [textOf(0, first).slice(-20) + words, words + textOf(last + 1).slice(0, 20)].some(each => corrected.includes(each))
+  }
   root.issueAt = null
   root.listens?.abort()
   root.listens = new AbortController()
@@ -753,7 +765,12 @@ function drawView(root, { data, setTriggerValue }) {
 
   const listen = (target, name, act) => target.addEventListener(name, event => { if (root.isConnected) act(event) }, { signal: root.listens.signal })
   listen(window, "masis-turn", turn)
-  listen(window, "masis-correct", event => { Object.assign(event.detail, showFaulty()) })
+  listen(window, "masis-correct", event => { Object.assign(event.detail, showFaulty(event.detail.number)) })
+  listen(window, "masis-untouched", ({ detail }) => {
+    const told = data.issues.filter(issue => issue.placed || issue.insert)
+    detail.count = told.length
+    detail.left = told.filter(issue => untouched(detail.corrected, issue)).map(({ number, label }) => ({ number, text: label.text }))
+  })
   listen(window, "masis-words", event => { event.detail.words = data.difference ? null : selectedWords() })
   listen(window, "masis-target", event => { event.detail.target = root.targetAt })
   listen(window, "masis-insert-chosen", event => { event.detail.found = why.querySelector(".insert"); event.detail.found?.click() })

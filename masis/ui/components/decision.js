@@ -227,16 +227,34 @@ class Panel {
     const { corrected } = this.el
     corrected.focus({ preventScroll: true })
     corrected.scrollIntoView({ block: "nearest" })
-    // the answer shows the issue chosen, else the gravest, with its evidence in view; its words are selected, as far as
-    // the correction still has them
-    const asked = { start: null, end: null }
+    this.showIssue()
+  }
+
+  // The answer shows an issue, else the one chosen, else the gravest, with its evidence in view; its words are selected,
+  // as far as the correction still has them.
+  showIssue(number = null) {
+    const { corrected } = this.el
+    const asked = { number, start: null, end: null }
     window.dispatchEvent(new CustomEvent("masis-correct", { detail: asked }))
     if (asked.end === null) return
     const letters = Array.from(this.data.answer)
     const words = letters.slice(asked.start, asked.end).join("")
     const changed = this.fields.corrected !== null
     const start = changed ? corrected.value.indexOf(words) : letters.slice(0, asked.start).join("").length
-    if (start >= 0) this.showInCorrection(start, start + words.length)
+    if (start < 0) return
+    corrected.focus({ preventScroll: true })
+    this.showInCorrection(start, start + words.length)
+  }
+
+  // Which issues a correction has left as they are, with the way to each: before it is submitted, not after.
+  untouched() {
+    const asked = { corrected: this.el.corrected.value, count: 0, left: [] }
+    window.dispatchEvent(new CustomEvent("masis-untouched", { detail: asked }))
+    if (!asked.count) return null
+    const row = make("p", "dim")
+    row.append(asked.left.length ? asked.count === 1 ? "Its issue is left as it stands: " : `${asked.left.length} of ${asked.count} issues left as they stand: ` : asked.count === 1 ? "The words of its issue are changed." : `The words of all ${asked.count} issues are changed.`)
+    for (const { number, text } of asked.left) row.append(button("quiet", `${number} ${text}`, "", () => this.showIssue(number)), " ")
+    return row
   }
 
   // Selects words of the correction and scrolls to them.
@@ -828,6 +846,8 @@ class Panel {
       row.append(...inked(check.changed))
       el.offenders.append(row)
     }
+    const untouched = this.fields.corrected !== null && this.untouched()
+    if (untouched) el.offenders.append(untouched)
     if (check.beside) el.offenders.append(make("p", "dim", check.beside))
     if (check.fabricated.length) {
       const row = make("p", "offender", "Not in the evidence of this case: ")
