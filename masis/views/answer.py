@@ -148,7 +148,7 @@ def shown_answer(case: Case, run: Run | None, index: int) -> ShownAnswer:
 
 
 class AnswerViewData(TypedDict):
-    """Everything the answer view draws."""
+    """Everything the answer view draws; ``corrected`` is the answer of an override that stands, in pieces."""
 
     version: str
     shown: ShownAnswer
@@ -169,6 +169,7 @@ class AnswerViewData(TypedDict):
     changes_made: str
     legend: list[LegendEntry]
     audited: bool
+    corrected: NotRequired[list[tuple[str, str]]]
 
 
 def unaudited_answer_view(case: Case, version: str, *, shown: int = EVIDENCE_SHOWN) -> AnswerViewData:
@@ -294,7 +295,8 @@ def _issues(case: Case, iteration: Iteration, courses: dict[str, Course]) -> tup
             return issue.evidence_ids
         return (each.id for each, name in zip(case.evidence, ids, strict=True) if name.search(issue.reason))
 
-    def worded(issue: Issue) -> RaisedData:
+    def worded(issue: Issue, *, again: bool = False) -> RaisedData:
+        quoted = again and issue.reason and issue.quote and issue.quote in issue.description
         point = issue.rule == "missing_information"
         reason, suggestion = REASON_SHOWN.get(issue.rule, issue.reason), issue.suggestion
         if issue.rule == UNCITED:
@@ -304,7 +306,8 @@ def _issues(case: Case, iteration: Iteration, courses: dict[str, Course]) -> tup
         return {
             "label": label(VERDICT["partial"] if partly(issue) else _word(issue)),
             "severity": issue.severity,
-            "description": shortened(issue.description.removeprefix(MISSING), LONGEST_SENTENCE),
+            # the words that the fault is about stand above already
+            "description": "" if quoted else shortened(issue.description.removeprefix(MISSING), LONGEST_SENTENCE),
             "reason": shortened(reason, LONGEST_SENTENCE),
             "suggestion": "" if point else shortened(suggestion, LONGEST_SENTENCE),
         }
@@ -322,7 +325,7 @@ def _issues(case: Case, iteration: Iteration, courses: dict[str, Course]) -> tup
             "description": head["description"],
             "reason": head["reason"],
             "suggestion": head["suggestion"],
-            "also": [worded(each) for each in others],
+            "also": [worded(each, again=True) for each in others],
             "evidence": list(dict.fromkeys(name for each in (first, *others) for name in sources(each))),
             "placed": span is not None,
         }

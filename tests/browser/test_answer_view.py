@@ -116,6 +116,27 @@ def test_a_correction_begins_with_the_words_of_the_gravest_issue_and_its_evidenc
     expect(answer_page.locator(".why-panel")).to_contain_text("Issue 1")
 
 
+def test_a_correction_that_stands_is_seen_first_and_the_answer_with_its_marks_a_press_away(
+    mount: Callable[..., Mounted], fabricated: Any
+) -> None:
+    mounted = mount("answer_view")
+    page = mounted.page
+    mounted.draw({**fabricated, "corrected": [["same", "It is "], ["out", "1950"], ["in", "1931"]]})
+    corrected, marked = page.locator(".text.corrected"), page.locator(".text:not(.corrected)")
+    expect(corrected.locator("ins")).to_have_text("1931")
+    expect(marked).to_be_hidden()
+    expect(page.locator(".legend")).to_be_hidden()
+    page.get_by_role("button", name="Original answer").click()
+    expect(marked).to_be_visible()
+    expect(corrected).to_be_hidden()
+    page.evaluate("window.dispatchEvent(new Event('masis-version', { cancelable: true }))")
+    expect(corrected).to_be_visible()
+    page.evaluate(
+        "window.dispatchEvent(new CustomEvent('masis-issue', { detail: 1 }))"
+    )  # its words are in the original
+    expect(marked).to_be_visible()
+
+
 def test_an_adjudication_opens_at_the_passages_of_the_worst_issue_and_its_page_stays(
     mount: Callable[..., Mounted],
 ) -> None:
@@ -132,6 +153,10 @@ def test_an_adjudication_opens_at_the_passages_of_the_worst_issue_and_its_page_s
     for passage in (".evidence .lit-against", ".answer .chosen"):
         expect(mounted.page.locator(passage).first).to_be_in_viewport()
     assert mounted.page.evaluate("window.scrollY") == 0
+    legend, left = (mounted.page.locator(each).bounding_box() for each in (".legend", ".left"))
+    assert legend
+    assert left
+    assert legend["y"] >= left["y"] or legend["y"] + legend["height"] <= left["y"], "a sliver of it is seen"
     expect(mounted.page.locator(".why-panel .reason")).to_have_count(0)  # the page says it in words above
 
 

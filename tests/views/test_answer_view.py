@@ -133,6 +133,9 @@ def test_each_fault_has_its_number_once_in_the_answer_whoever_raised_it(case: Ca
     assert sorted(in_answer) == [issue["number"] for issue in shown["issues"] if issue["placed"]]
     (fault,) = [issue for issue in shown["issues"] if issue["label"]["text"] == "contradicted"]
     assert [each["label"]["text"] for each in fault["also"]] == ["contradiction", "contradiction"]
+    # the words in question are quoted once, and by whom nothing else is said
+    assert wrong.quote in fault["description"]
+    assert not any(each["description"] for each in fault["also"])
     about = "".join(piece["text"] for piece in shown["pieces"] if fault["number"] in piece.get("issues", []))
     assert about == WRONG[wrong.start :]
 

@@ -267,6 +267,7 @@ function drawView(root, { data, setTriggerValue }) {
   }
   const choosePieces = test => {
     const chosen = pieceElements.filter(([, piece]) => test(piece))
+    if (chosen.length && data.corrected) showVersion("audited")
     for (const [element] of chosen) element.classList.add("chosen")
     return chosen
   }
@@ -428,6 +429,27 @@ function drawView(root, { data, setTriggerValue }) {
     more.onclick = () => drawRest()
     box.after(more)
   }
+  // An override that stands is seen first, with what it changes; a press shows the answer that it is about, with its marks.
+  const showVersion = name => {
+    answer.dataset.version = name
+    for (const button of answer.querySelectorAll(".versions button")) button.setAttribute("aria-pressed", String(button.dataset.version === name))
+  }
+  const drawCorrected = () => {
+    if (!data.corrected) return
+    const versions = make("div", "versions")
+    for (const [name, text] of [["corrected", "Corrected answer"], ["audited", data.iteration > 1 ? `Revision ${data.iteration}` : "Original answer"]]) {
+      const button = plainButton("key", text)
+      button.dataset.version = name
+      button.onclick = () => showVersion(name)
+      versions.append(button)
+    }
+    const text = make("div", "text corrected")
+    text.dir = "auto"
+    for (const [kind, words] of data.corrected) text.append(make({ out: "del", in: "ins" }[kind] ?? "span", "", words))
+    versions.lastChild.append(make("kbd", "", "V"))
+    answer.append(versions, text)
+    showVersion("corrected")
+  }
   const drawAnswer = () => {
     const { difference } = data
     answer.append(make("h2", "", difference ? `Answer: from iteration ${difference.left} to iteration ${difference.right}` : "Answer"))
@@ -444,6 +466,7 @@ function drawView(root, { data, setTriggerValue }) {
       })
       return
     }
+    drawCorrected()
     drawLegend()
     if (!data.pieces.length) {
       answer.append(make("p", "dim", "This case has no answer: an audit first drafts one from the evidence."))
@@ -613,7 +636,7 @@ function drawView(root, { data, setTriggerValue }) {
   }
   const drawIssues = () => {
     if (!data.audited) return
-    issues.append(make("h2", "", `Issues (${data.issues_total.toLocaleString("en")})`))
+    issues.append(make("h2", "", `Issues${data.corrected ? " before the correction" : ""} (${data.issues_total.toLocaleString("en")})`))
     if (!data.issues.length) {
       issues.append(make("p", "dim", data.nothing_found))
     }
@@ -733,7 +756,12 @@ function drawView(root, { data, setTriggerValue }) {
     if (decides || !worst) return
     const [piece] = choosePieces(item => item.issues?.includes(worst.number))
     showEvidence(worst.claim === undefined ? piece?.[1].claims ?? [] : [worst.claim], worst.evidence, null, true)
-    if (piece) left.scrollTop += piece[0].getBoundingClientRect().top - left.getBoundingClientRect().top - left.clientHeight / 3
+    if (!piece) return
+    const down = element => left.scrollTop + element.getBoundingClientRect().top - left.getBoundingClientRect().top
+    const goal = down(piece[0]) - left.clientHeight / 3
+    const text = down(answer.querySelector(".text"))
+    // no sliver of the legend above the answer: all of it, or none
+    left.scrollTop = goal >= text ? goal : down(piece[0]) + piece[0].offsetHeight <= left.clientHeight ? 0 : text
   }
   // Shows the issue to correct, else the one gone to, else the gravest; returns where its words stand, in characters.
   const showFaulty = asked => {
@@ -765,6 +793,11 @@ function drawView(root, { data, setTriggerValue }) {
 
   const listen = (target, name, act) => target.addEventListener(name, event => { if (root.isConnected) act(event) }, { signal: root.listens.signal })
   listen(window, "masis-turn", turn)
+  listen(window, "masis-version", event => {
+    if (!data.corrected) return
+    event.preventDefault()
+    showVersion(answer.dataset.version === "corrected" ? "audited" : "corrected")
+  })
   listen(window, "masis-correct", event => { Object.assign(event.detail, showFaulty(event.detail.number)) })
   listen(window, "masis-untouched", ({ detail }) => {
     const told = data.issues.filter(issue => issue.placed || issue.insert)

@@ -36,13 +36,13 @@ export default function ({ data, parentElement }) {
 }
 
 // Why a person should look, in words; what went wrong technically is a press further away.
-function why(root, { reasons, technical }) {
+function why(root, { reasons, technical, past }) {
   const list = make("ul")
   for (const each of reasons) list.append(make("li", "", each))
   const panel = make("div", "reasons")
   panel.append(list)
   if (technical) panel.append(folded("Technical details", make("p", "dim", technical)))
-  const details = folded("Why it needs review", panel)
+  const details = folded(past ? "Why it needed review" : "Why it needs review", panel)
   // it lies over the answer: whoever goes on, by mouse or by key, has read it
   root.closes?.abort()
   root.closes = new AbortController()

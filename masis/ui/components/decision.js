@@ -253,7 +253,7 @@ class Panel {
     if (!asked.count) return null
     const row = make("p", "dim")
     row.append(asked.left.length ? asked.count === 1 ? "Its issue is left as it stands: " : `${asked.left.length} of ${asked.count} issues left as they stand: ` : asked.count === 1 ? "The words of its issue are changed." : `The words of all ${asked.count} issues are changed.`)
-    for (const { number, text } of asked.left) row.append(button("quiet", `${number} ${text}`, "", () => this.showIssue(number)), " ")
+    asked.left.forEach(({ number, text }, place) => row.append(place ? " · " : "", button("quiet", `${number} ${text}`, "", () => this.showIssue(number))))
     return row
   }
 
@@ -500,6 +500,8 @@ class Panel {
       return
     }
     const press = event.key.length === 1 ? event.key.toLowerCase() : event.key
+    // a correction that stands is seen first: the answer that it is about is a press away
+    if (press === "v" && !window.dispatchEvent(new Event("masis-version", { cancelable: true }))) { event.preventDefault(); return }
     if (!this.data.revision && (["v", "d", "[", "]"].includes(press) || (press === "w" && event.shiftKey))) {
       event.preventDefault()
       this.say("There is no revision.")
@@ -715,6 +717,10 @@ class Panel {
     el.skip.disabled = !data.go.waiting
     el.next.classList.toggle("primary", !open)
     el.waiting.textContent = data.go.says
+    this.root.style.setProperty("--foot", `${el.foot.offsetHeight}px`)
+    // what is confirmed makes the foot higher: the label that was just chosen stays above it
+    const chosen = this.root.getRootNode().activeElement
+    if (!el.message.hidden && el.labels.contains(chosen)) chosen.scrollIntoView({ block: "nearest" })
   }
 
   drawMessage() {
@@ -730,7 +736,6 @@ class Panel {
       if (message.before) this.el.message.append(" ", button("quiet", message === before ? "Undo it there" : "Undo", "U", () => this.undo()))
       if (message.narrowed) this.el.message.append(" ", button("quiet", "Go on with the whole queue", "", () => this.go("whole_queue")))
     }
-    this.root.style.setProperty("--foot", `${this.el.foot.offsetHeight}px`)
   }
 
   // Asked once before an answer with open serious issues is approved; the log records that they were listed.
@@ -762,12 +767,6 @@ class Panel {
     el.standing.append(head)
     if (current.why) el.standing.append(named("p", "", current.why, { dir: "auto" }))
     if (current.note) el.standing.append(named("p", "dim", current.note, { dir: "auto" }))
-    if (current.correction?.length) {
-      const text = named("div", "serif correction", "", { dir: "auto", tabindex: "0", "aria-label": "Corrected answer" })
-      text.setAttribute("role", "group")
-      text.append(...inked(current.correction))
-      el.standing.append(make("p", "label", "Corrected answer"), text)
-    }
     if (current.reported.length) el.standing.append(make("p", "label", "Reported issues"), this.reportList(current.reported))
     const back = make("div", "row")
     if (current.undoable && !this.own?.before) back.append(button("step", "Undo", "U", () => this.undo()))

@@ -685,5 +685,4 @@ def _standing(context: _PanelContext, history: list[forms.Data]) -> forms.Data |
     return {
         **row,
         "undoable": not (context.notice and context.notice.adjudicate),
-        "correction": forms.correction(entry.decision, context.run, context.view.case),
     }
