@@ -355,10 +355,10 @@ def _of_uncited(issue: Issue, claims: Iterable[ClaimCheck]) -> tuple[str, str]:
     if not inside or any(each.verdict != "supported" for each in inside):
         return "", issue.suggestion
     if found := ", ".join(dict.fromkeys(name for each in inside for name in each.sources)):
-        return f"It cites nothing, but {found} supports it.", f"Cite {found}."
+        return f"What it says is supported by {found}.", f"Cite {found}."
     why = dict.fromkeys(filter(None, (each.steps for each in inside)))
     return (
-        " ".join(("It cites nothing.", WITHOUT_PASSAGE, *why)),
+        " ".join((WITHOUT_PASSAGE, *why)),
         "Label it exempt if it needs no citation, as where it says what the evidence lacks.",
     )
 

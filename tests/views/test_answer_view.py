@@ -102,8 +102,8 @@ def test_uncited_sentences_are_marked_with_their_reason(shown: AnswerViewData) -
 @pytest.mark.parametrize(
     ("verdict", "sources", "reason"),
     [
-        ("supported", ("c2",), "It cites nothing, but c2 supports it."),
-        ("supported", (), f"It cites nothing. {WITHOUT_PASSAGE} No chunk speaks of paint."),
+        ("supported", ("c2",), "What it says is supported by c2."),
+        ("supported", (), f"{WITHOUT_PASSAGE} No chunk speaks of paint."),
         ("unsupported", (), ""),
     ],
 )
