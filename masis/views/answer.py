@@ -57,13 +57,14 @@ CLAIM_RULES = {
 
 
 class RaisedData(TypedDict):
-    """What one check or the critic says of a fault."""
+    """What one check or the critic says of a fault; ``restates``: a check that is named first gives its own reason."""
 
     label: LabelData
     severity: str
     description: str
     reason: str
     suggestion: str
+    restates: NotRequired[bool]
 
 
 class IssueData(RaisedData):
@@ -295,7 +296,8 @@ def _issues(case: Case, iteration: Iteration, courses: dict[str, Course]) -> tup
             return issue.evidence_ids
         return (each.id for each, name in zip(case.evidence, ids, strict=True) if name.search(issue.reason))
 
-    def worded(issue: Issue, *, again: bool = False) -> RaisedData:
+    def worded(issue: Issue, first: Issue) -> RaisedData:
+        again = issue is not first
         quoted = again and issue.reason and issue.quote and issue.quote in issue.description
         point = issue.rule == "missing_information"
         reason, suggestion = REASON_SHOWN.get(issue.rule, issue.reason), issue.suggestion
@@ -310,6 +312,7 @@ def _issues(case: Case, iteration: Iteration, courses: dict[str, Course]) -> tup
             "description": "" if quoted else shortened(issue.description.removeprefix(MISSING), LONGEST_SENTENCE),
             "reason": shortened(reason, LONGEST_SENTENCE),
             "suggestion": "" if point else shortened(suggestion, LONGEST_SENTENCE),
+            "restates": again and issue.source == "critic" and bool(first.reason) and first.source != "critic",
         }
 
     faults = sorted(
@@ -317,7 +320,7 @@ def _issues(case: Case, iteration: Iteration, courses: dict[str, Course]) -> tup
     )
     issues: list[IssueData] = []
     for number, (first, *others) in enumerate(faults, 1):
-        span, head = _span(first), worded(first)
+        span, head = _span(first), worded(first, first)
         data: IssueData = {
             "number": number,
             "label": head["label"],
@@ -325,7 +328,7 @@ def _issues(case: Case, iteration: Iteration, courses: dict[str, Course]) -> tup
             "description": head["description"],
             "reason": head["reason"],
             "suggestion": head["suggestion"],
-            "also": [worded(each, again=True) for each in others],
+            "also": [worded(each, first) for each in others],
             "evidence": list(dict.fromkeys(name for each in (first, *others) for name in sources(each))),
             "placed": span is not None,
         }

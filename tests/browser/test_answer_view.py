@@ -349,6 +349,19 @@ def test_f_goes_on_from_the_issue_clicked_and_shows_where_its_words_begin(answer
     assert box["y"] >= 64, "the head of the page lies over it"
 
 
+def test_what_the_critic_says_once_more_of_a_fault_stands_on_its_card_alone(
+    mount: Callable[..., Mounted], fabricated: Any
+) -> None:
+    first = fabricated["issues"][0]
+    also = [{**first, "reason": f"Said by {who}.", "restates": who == "critic"} for who in ("critic", "a check")]
+    mounted = mount("answer_view")
+    root = mounted.draw({**fabricated, "issues": [{**first, "also": also}]})
+    mounted.page.evaluate("window.dispatchEvent(new CustomEvent('masis-issue', { detail: 1 }))")
+    expect(root.locator(".why-panel")).to_contain_text("Said by a check.")
+    expect(root.locator(".why-panel")).not_to_contain_text("Said by critic.")
+    expect(root.locator(".issue")).to_contain_text("Said by critic.")
+
+
 def test_what_is_missing_is_read_beside_its_passage_and_handed_to_the_correction(
     mount: Callable[..., Mounted], fabricated: Any
 ) -> None:

@@ -136,6 +136,7 @@ def test_each_fault_has_its_number_once_in_the_answer_whoever_raised_it(case: Ca
     # the words in question are quoted once, and by whom nothing else is said
     assert wrong.quote in fault["description"]
     assert not any(each["description"] for each in fault["also"])
+    assert all(each["restates"] for each in fault["also"]), "the check that found it has a reason of its own"
     about = "".join(piece["text"] for piece in shown["pieces"] if fault["number"] in piece.get("issues", []))
     assert about == WRONG[wrong.start :]
 

@@ -182,8 +182,8 @@ function drawView(root, { data, setTriggerValue }) {
     return row
   }
   const targetOf = (issue, piece) => issue.target ?? (data.claims[issue.claim] ?? data.references[piece?.citation] ?? data.claims[piece?.claims?.[0]])?.target
-  // one fault, whoever raised it: what the others said of it stands below
-  const linesOf = issue => [...(issue.insert ? [issue.description, issue.reason] : [issue.reason || issue.description]), ...issue.also.map(each => `${each.label.text}: ${[each.description, each.reason].filter(Boolean).join(" ")}`)]
+  // one fault, whoever raised it: what others add stands below; what the critic says of it once more, on its card alone
+  const linesOf = issue => [...(issue.insert ? [issue.description, issue.reason] : [issue.reason || issue.description]), ...issue.also.filter(each => !each.restates).map(each => `${each.label.text}: ${[each.description, each.reason].filter(Boolean).join(" ")}`)]
   const sayIssue = (issue, piece) => {
     const row = say(issue.label, `Issue ${issue.number}, ${issue.severity}`, linesOf(issue), targetOf(issue, piece))
     if (!issue.insert || !decides || !data.audited) return
