@@ -192,9 +192,7 @@ def _chosen_run(workbench: Workbench, view: CaseView) -> Run | None:
 
 def _shown_iteration(run: Run | None) -> int:
     """Return the iteration (from 0) the address names, else the original: a revision is a suggestion."""
-    if run is None or not run.iterations:
-        return 0
-    return _named_iteration(run) or 0
+    return (_named_iteration(run) or 0) if run else 0
 
 
 def _named_iteration(run: Run) -> int | None:

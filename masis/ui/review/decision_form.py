@@ -116,19 +116,13 @@ def _known_labels(posted: object) -> dict[str, dict[str, str]]:
 
 def _valid_reports(posted: object) -> dict[str, tuple[ReportFields, ...]]:
     read = {
-        clean(answer, 64): tuple(found for each in issues[:MOST_REPORTED] if (found := _report(each)))
+        clean(answer, 64): tuple(
+            found for each in issues[:MOST_REPORTED] if (found := read_if_valid(ReportFields, each))
+        )
         for answer, issues in (list(posted.items())[:20] if isinstance(posted, dict) else ())
         if isinstance(issues, list | tuple)
     }
     return {answer: issues for answer, issues in read.items() if issues}
-
-
-def _report(posted: object) -> ReportFields | None:
-    return posted if isinstance(posted, ReportFields) else read_if_valid(ReportFields, posted)
-
-
-def _open_report(posted: object) -> OpenReport | None:
-    return posted if isinstance(posted, OpenReport) else read_if_valid(OpenReport, posted)
 
 
 class FormFields(Record):
@@ -147,7 +141,7 @@ class FormFields(Record):
     reported: Annotated[dict[str, tuple[ReportFields, ...]], BeforeValidator(_valid_reports)] = Field(
         default_factory=dict
     )
-    reporting: Annotated[OpenReport | None, BeforeValidator(_open_report)] = None
+    reporting: Annotated[OpenReport | None, BeforeValidator(partial(read_if_valid, OpenReport))] = None
 
     @property
     def empty(self) -> bool:
