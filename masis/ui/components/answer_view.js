@@ -775,7 +775,7 @@ function drawView(root, { data, setTriggerValue }) {
     return { start, end: beginnings.get(last) + lettersIn(last.text.trimEnd()) }
   }
   // Whether a correction has left an issue as it stands: its words are in it unchanged, or what is missing isn't. Words that
-  // the answer has more than once are told by what stands before or behind them.
+  // the answer has more than once are found by what stands before or behind them.
   const whole = data.pieces.map(piece => piece.text).join("")
   const untouched = (corrected, { number, insert }) => {
     if (insert) return !saidIn(corrected, insert)
@@ -800,9 +800,9 @@ function drawView(root, { data, setTriggerValue }) {
   })
   listen(window, "masis-correct", event => { Object.assign(event.detail, showFaulty(event.detail.number)) })
   listen(window, "masis-untouched", ({ detail }) => {
-    const told = data.issues.filter(issue => issue.placed || issue.insert)
-    detail.count = told.length
-    detail.left = told.filter(issue => untouched(detail.corrected, issue)).map(({ number, label }) => ({ number, text: label.text }))
+    const seen = data.issues.filter(issue => issue.placed || issue.insert)
+    detail.count = seen.length
+    detail.left = seen.filter(issue => untouched(detail.corrected, issue)).map(({ number, label }) => ({ number, text: label.text }))
   })
   listen(window, "masis-words", event => { event.detail.words = data.difference ? null : selectedWords() })
   listen(window, "masis-target", event => { event.detail.target = root.targetAt })
