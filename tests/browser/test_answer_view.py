@@ -422,6 +422,25 @@ def test_a_correction_is_told_which_issues_it_has_left_as_they_stand(mount: Call
     assert len(left(answer.replace("1960 [c9]", "1960"))) == len(everything) - 1
 
 
+def test_the_words_of_an_issue_are_its_claim_though_the_critic_names_the_sentence(
+    mount: Callable[..., Mounted], fabricated: Any
+) -> None:
+    pieces = [
+        {"text": "A has two", "sentence": 0, "issues": [1], "claims": [0], "ends": [1]},
+        {"text": ", and B has three.", "sentence": 0, "issues": [1, 2], "claims": [1], "ends": [2]},
+    ]
+    issues = [{**fabricated["issues"][0], "number": number, "claim": number - 1} for number in (1, 2)]
+    mounted = mount("answer_view")
+    mounted.draw({**fabricated, "pieces": pieces, "blocks": [], "issues": issues})
+    asked = """corrected => {
+        const [correct, untouched] = [{}, { corrected }]
+        window.dispatchEvent(new CustomEvent("masis-correct", { detail: correct }))
+        window.dispatchEvent(new CustomEvent("masis-untouched", { detail: untouched }))
+        return [correct.start, correct.end, ...untouched.left.map(each => each.number)]
+    }"""
+    assert mounted.page.evaluate(asked, "A has one, and B has three.") == [0, len("A has two"), 2]
+
+
 def test_the_card_of_an_uncited_sentence_quotes_it_and_the_reason_names_its_evidence(
     mount: Callable[..., Mounted],
 ) -> None:

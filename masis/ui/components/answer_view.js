@@ -763,14 +763,21 @@ function drawView(root, { data, setTriggerValue }) {
     // no sliver of the legend above the answer: all of it, or none
     left.scrollTop = goal >= text ? goal : down(piece[0]) + piece[0].offsetHeight <= left.clientHeight ? 0 : text
   }
+  // The pieces that an issue is about: of a claim these alone, though the critic has raised it about the whole sentence.
+  const wordsOf = number => {
+    const { claim = -1 } = issuesByNumber.get(number)
+    const own = data.pieces.filter(piece => piece.issues?.includes(number))
+    return claim < 0 ? own : own.filter(piece => piece.claims?.includes(claim) || piece.ends?.includes(number))
+  }
   // Shows the issue to correct, else the one gone to, else the gravest; returns where its words stand, in characters.
   const showFaulty = asked => {
     const number = asked ?? root.issueAt ?? data.issues[0]?.number
     if (number === undefined) return {}
     selectIssue(number, "correction")
-    const first = data.difference ? null : data.pieces.find(piece => piece.issues?.includes(number))
+    const own = data.difference ? [] : wordsOf(number)
+    const first = own[0]
     if (!first) return {}
-    const last = data.pieces.findLast(piece => piece.sentence === first.sentence && piece.issues?.includes(number))
+    const last = own.findLast(piece => piece.sentence === first.sentence)
     const start = beginnings.get(first) + lettersIn(first.text) - lettersIn(first.text.trimStart())
     return { start, end: beginnings.get(last) + lettersIn(last.text.trimEnd()) }
   }
@@ -779,8 +786,9 @@ function drawView(root, { data, setTriggerValue }) {
   const whole = data.pieces.map(piece => piece.text).join("")
   const untouched = (corrected, { number, insert }) => {
     if (insert) return !saidIn(corrected, insert)
-    const first = data.pieces.findIndex(piece => piece.issues?.includes(number))
-    const last = data.pieces.findLastIndex(piece => piece.issues?.includes(number))
+    const own = wordsOf(number)
+    const first = data.pieces.indexOf(own[0])
+    const last = data.pieces.indexOf(own.at(-1))
     const textOf = (from, to) => data.pieces.slice(from, to).map(piece => piece.text).join("")
     const words = textOf(first, last + 1)
     if (whole.split(words).length === 2) return corrected.includes(words.trim())

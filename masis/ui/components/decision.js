@@ -252,7 +252,7 @@ class Panel {
     window.dispatchEvent(new CustomEvent("masis-untouched", { detail: asked }))
     if (!asked.count) return null
     const row = make("p", "dim")
-    row.append(asked.left.length ? asked.count === 1 ? "Its issue is left as it stands: " : `${asked.left.length} of ${asked.count} issues left as they stand: ` : asked.count === 1 ? "The words of its issue are changed." : `The words of all ${asked.count} issues are changed.`)
+    row.append(asked.left.length ? asked.count === 1 ? "Its issue is left as it stands: " : `${asked.left.length} of ${asked.count} issues left as they stand: ` : asked.count === 1 ? "The words of its issue are changed." : `The words of ${asked.count === 2 ? "both" : `all ${asked.count}`} issues are changed.`)
     asked.left.forEach(({ number, text }, place) => row.append(place ? " · " : "", button("quiet", `${number} ${text}`, "", () => this.showIssue(number))))
     return row
   }
