@@ -251,6 +251,14 @@ def test_a_key_that_cannot_act_says_why(draw: Draw) -> None:
     assert not posted(draw)
 
 
+def test_v_leads_to_a_correction_that_stands_before_it_leads_to_a_revision(draw: Draw) -> None:
+    page = draw()
+    page.keyboard.press("v")
+    page.evaluate("window.addEventListener('masis-version', event => event.preventDefault())")  # as the answer does
+    page.keyboard.press("v")
+    assert [value["kind"] for _, name, value in draw.sent() if name == "act"] == ["switch"]  # type: ignore[attr-defined]
+
+
 @pytest.mark.parametrize(("base", "title"), [("run/1", "that the audit missed"), ("", "that you found")])
 def test_nothing_is_said_to_be_missed_by_an_audit_that_is_hidden_or_was_not_made(
     draw: Draw, base: str, title: str
