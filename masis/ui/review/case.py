@@ -486,7 +486,8 @@ def show_answer(
         if run
         else unaudited_answer_view(view.case, f"{view.case.id}/plain", shown=shown)
     )
-    if decided and against is None and (corrected := correction(decided, run, view.case)):
+    about = (0, (decided.iteration or 1) - 1) if decided and against is None else ()
+    if decided and index in about and (corrected := correction(decided, run, view.case)):
         digest = answer_digest(decided.corrected_answer or "")
         data = {**data, "version": f"{data['version']}/{digest}", "corrected": corrected}
     more = _ANSWER_VIEW(data=for_browser(data), key="answer-view", on_more_change=nothing).more
