@@ -36,8 +36,10 @@ def test_a_lead_adjudicates_by_keys_and_sees_what_was_recorded(open_tab: Callabl
         # for a moment the form before stands there as well: what is expected is waited for
         reason, corrected = form.get_by_label("Reason").first, form.get_by_label("Corrected answer").first
         heading = page.get_by_role("heading", name="Evidence (")
-        for part in (heading, page.get_by_role("button", name="Take Ben's decision"), reason):
+        change = page.get_by_text("Indeed.").first  # what a correction changes, without a scroll
+        for part in (heading, page.get_by_role("button", name="Take Ben's decision"), change):
             assert part.evaluate("each => each.getBoundingClientRect().bottom") < 900
+        expect(reason).to_have_count(0)  # whether one is needed depends on the verdict
         expect(page.locator(".st-key-adjudicated-answer .answer .chosen").first).to_be_in_viewport()
         question = page.locator(".st-key-adjudicated-question")
         assert question.evaluate("each => (each.scrollTop = 40, each.scrollTop)") == 0  # it would stay so on every case
@@ -47,6 +49,7 @@ def test_a_lead_adjudicates_by_keys_and_sees_what_was_recorded(open_tab: Callabl
         assert page.evaluate(f"[document.activeElement.tagName, {frame}]") == ["MAIN", "none"]
         buttons = page.locator(".st-key-final-verdicts")
         before = buttons.evaluate("each => each.getBoundingClientRect().top")
+        page.keyboard.press("t")  # leads nowhere yet, and keeps no key back
         page.keyboard.press("o")
         expect(corrected).to_be_focused()
         expected = corrected.input_value()
@@ -81,7 +84,7 @@ def test_a_lead_adjudicates_by_keys_and_sees_what_was_recorded(open_tab: Callabl
         page.keyboard.press("x")
         page.keyboard.type("x, even so 1", delay=20)  # what follows the key at once is typed, and is no key
         expect(reason).to_have_value("x, even so 1")
-        expect(page.get_by_role("button", name="Reject the answer as final verdict").first).to_be_enabled()
+        expect(page.get_by_role("button", name="Reject the answer").first).to_be_enabled()
         page.keyboard.press("Control+Enter")
         done = page.get_by_text(f"{DIFFERING[0]}: rejected as final verdict, “")
         expect(done).to_be_in_viewport()
@@ -126,6 +129,21 @@ def test_a_lead_adjudicates_by_keys_and_sees_what_was_recorded(open_tab: Callabl
                 act = page.locator(".st-key-final-act").evaluate("each => each.getBoundingClientRect().top")
                 for part in (changes.first, form.get_by_label("Note").first):
                     assert part.evaluate("each => each.getBoundingClientRect().bottom") <= act < 880
+                page.set_viewport_size({"width": 900, "height": 900})
+                place = "each => each.getBoundingClientRect().toJSON()"
+                record, note, said = (
+                    page.locator(f".st-key-{name}").first.evaluate(place)
+                    for name in ("final-submit", "final-note", "adjudication-said")
+                )
+                assert note["bottom"] <= record["top"]
+                assert record["bottom"] < 900
+                assert record["height"] < 45, "the words of the button take one line"
+                above, below = (
+                    page.locator(f".st-key-{name}").evaluate(place) for name in ("adjudication-bar", "adjudication")
+                )
+                assert said["top"] - above["top"] < 60, "no blank line parts the bar from what it says"
+                assert below["top"] - above["bottom"] < 30
+                page.set_viewport_size({"width": 1440, "height": 900})
         page.keyboard.press("t")
         expect(reason).to_be_focused()
         expect(reason).to_have_value("read")

@@ -139,20 +139,20 @@ def test_taking_a_side_fills_the_form_and_records_what_the_adjudicator_leaves_th
     assert "1 case has reviewers who differ. 1 differs in the correction." in texts(opened("team", "Cleo"))
     app = opened("team", "Cleo", case=CASE)
     assert '{"kind": "in", "text": " Indeed."}' in shown_rows(app).replace('\\"', '"')
-    assert texts(app).count("Changes to the answer") == 2  # of each; what differs between them is folded
+    assert shown_rows(app).count("Changes to the answer") == 2  # of each; what differs between them is folded
     assert [each.label.replace("\\", "") for each in app.expander] == ["Changes to Ada Lind's correction"]
     assert [each.proto.shortcut for each in app.button if each.key == "take-1"] == ["1"]
     press(app, "take-1")
     assert audited_workbench.cases.summary(CASE).state == "needs_adjudication"
     assert app.text_area(key=f"final-corrected-{CASE}").value == given["corrected_answer"]
     reason = app.text_area(key=f"final-reason-{CASE}")
-    assert (reason.label, reason.value) == ("Reason (Ada Lind’s: change it where yours differs)", "read")
+    assert (reason.label, reason.value) == ("Reason (Ada Lind’s, unchanged)", "read")
     reason.input("One word was missing.").run()
     assert app.text_area(key=f"final-reason-{CASE}").label == "Reason (changed from Ada Lind’s)"
     note = app.text_area(key=f"final-note-{CASE}")
     assert note.value == "One word."
     note.input("Two words.")
-    press(app, "Record the corrected answer as final verdict")
+    press(app, "Record the corrected answer")
     entry = audited_workbench.cases.open(CASE).decision
     assert entry.decision is not None
     final = entry.decision
@@ -163,7 +163,7 @@ def test_taking_a_side_fills_the_form_and_records_what_the_adjudicator_leaves_th
     assert whose_decision(final, decisions) == "Ada Lind’s decision, with changes"
     app = opened("team", "Cleo", case=CASE)
     press(app, "undo-adjudication")
-    press(app, "Record the corrected answer as final verdict")
+    press(app, "Record the corrected answer")
     again = audited_workbench.cases.open(CASE).decision.decision
     assert (again.labels, again.note, again.extra["taken_from"]) == ((label,), "Two words.", "Ada Lind")
 
@@ -183,11 +183,11 @@ def test_a_settled_verdict_is_shown_whole_and_changed_only_on_request_with_a_rea
     differing(audited_workbench, CASE)
     app = opened("team", "Cleo", case=CASE)
     press(app, "take-1")
-    press(app, "Record the corrected answer as final verdict")
+    press(app, "Record the corrected answer")
     shown = texts(app).replace("\\", "")
     assert ":blue[Overridden] by Cleo (Ada Lind’s decision, as it was)." in shown
     assert "Ada Lind’s reason: read\nAda Lind’s note: Ada: see chunk 2." in shown
-    assert "Changes to the answer" in shown
+    assert "Changes to the answer" in shown_rows(app)
     assert not [each for each in app.button if each.key in ("final-approve", "take-1")]
     press(app, "final-change")
     press(app, "final-approve")
@@ -230,7 +230,7 @@ def test_what_the_lead_typed_is_a_version_beside_the_sides_that_no_side_and_no_r
         assert app.button(key="take-3").label == "Take mine"
         assert "**Mine**: :blue[Overridden]" in texts(app)
     # both reasons read alike: it is the one of the side that was taken
-    assert app.text_area(key=f"final-reason-{CASE}").label == "Reason (Ben’s: change it where yours differs)"
+    assert app.text_area(key=f"final-reason-{CASE}").label == "Reason (Ben’s, unchanged)"
     press(app, "take-3")
     assert [each.value for each in app.text_area] == mine
     app.query_params["case"] = "docs-02-altered"
@@ -255,7 +255,7 @@ def test_what_the_lead_typed_is_a_version_beside_the_sides_that_no_side_and_no_r
     assert [each.value for each in app.text_area] == mine
     press(app, "take-2")
     press(app, "final-override")  # whose reason stands there is still said
-    assert app.text_area(key=f"final-reason-{CASE}").label == "Reason (Ben’s: change it where yours differs)"
+    assert app.text_area(key=f"final-reason-{CASE}").label == "Reason (Ben’s, unchanged)"
 
 
 def test_words_that_the_lead_typed_are_no_reviewer_s_though_one_wrote_the_same(audited_workbench: Workbench) -> None:
@@ -405,7 +405,7 @@ def test_what_is_undone_is_the_verdict_shown_and_what_was_typed_is_kept(audited_
     assert app.query_params["case"] in (first, [first])
     assert f"{second}: escalated, “" in texts(app).replace("\\", "")
     assert app.text_area(key=f"final-corrected-{first}").value == "Mine."
-    press(app, "Record the corrected answer as final verdict")
+    press(app, "Record the corrected answer")
     assert audited_workbench.cases.summary(first).state == "overridden"
     app.query_params["case"] = second
     app.run()
@@ -497,7 +497,7 @@ def test_an_adjudication_names_what_differs_and_nothing_else() -> None:
         *("approved answer", "correction", "reason", "note", "score Clarity", "claim “Two”"),
         *("issues reported in “Two”", "issues reported in the whole answer"),
     )
-    assert final_words("approve", other) == "Approve revision 1 as final verdict"
+    assert final_words("approve", other) == "Approve revision 1"
 
 
 def test_cases_that_wait_for_an_adjudicator_are_numbered_and_leave_out_their_own(audited_workbench: Workbench) -> None:
@@ -517,7 +517,7 @@ def test_cases_that_wait_for_an_adjudicator_are_numbered_and_leave_out_their_own
             break
     assert "No case waits before this one" in texts(first)
     press(app, "final-approve")
-    press(app, "Approve the original answer as final verdict")
+    press(app, "Approve the original answer")
     assert app.query_params["case"] != second
     assert "2 left for you, 1 decided now" in texts(app)
     assert f"{second}: approved as final verdict, “" in texts(app).replace("\\", "")

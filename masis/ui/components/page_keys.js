@@ -97,7 +97,9 @@ class PageKeys {
     if (event.key === "Escape" && typesIn(at) && !event.defaultPrevented && !at.closest("dialog, [role=dialog], [aria-expanded=true]")) at.blur()
     if (event.ctrlKey || event.metaKey || event.altKey || typesIn(at)) return
     const field = this.data.fields[pressedKey(event)]
-    if (field && !event.repeat && document.querySelector(".st-key-final-form")) this.lead(`.st-key-${field} textarea`, event)
+    // reason and note are there once a verdict is chosen: until then nothing is waited for
+    const there = pressedKey(event).endsWith("t") ? ".st-key-final-form textarea" : ".st-key-final-form"
+    if (field && !event.repeat && document.querySelector(there)) this.lead(`.st-key-${field} textarea`, event)
     if (event.defaultPrevented) return
     if (document.querySelector(STREAMLIT.elements.dialog)) return
     const press = event.key.length === 1 ? event.key.toLowerCase() : event.key

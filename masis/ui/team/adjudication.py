@@ -148,7 +148,7 @@ LONG_QUESTION = 250
 def _bar(workbench: Workbench, case_id: str, view: CaseView | None) -> None:
     """Draw the way back, how far the adjudications have come, what was done last, and the ways to the cases beside.
 
-    What was done last stands in a line that is always there, so that the form below doesn't move when it goes.
+    What was done last stands between other words, in a line that is always there: the form below never moves.
     """
     left, done = workbench.team.adjudications(actor(), size=1).total, st.session_state.get(_DONE, {})
     escalated = sum(draft.form.verdict == "escalate" for draft in done.values())
@@ -158,12 +158,13 @@ def _bar(workbench: Workbench, case_id: str, view: CaseView | None) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="adjudication-bar"):
         st.button("Team", icon=":material/arrow_back:", type="tertiary", on_click=address.put, args=("case", ""))
         st.title("Adjudication", anchor=False, width="content")
-        st.caption(", ".join(facts), width="content")
-        with st.container(key="adjudication-last"):
-            st.markdown(_said_last(view) if view else EMPTY)
+        with st.container(horizontal=True, vertical_alignment="center", gap="small", key="adjudication-said"):
+            st.caption(", ".join(facts), width="content")
+            with st.container(key="adjudication-last"):
+                st.markdown(_said_last(view) if view else EMPTY)
+            st.caption("Keys: H or ?", width="content")
         if view is not None and _standing(view) is None:
             _undoable(workbench, view)
-        st.caption("Keys: H or ?", width="content")
         for label, key, forward in (("Previous", PREVIOUS, False), ("Next", NEXT_TO_ADJUDICATE, True)):
             if beside := _beside(workbench, case_id, forward=forward):
                 st.button(label, shortcut=key.shortcut, on_click=address.put, args=("case", beside))
@@ -209,17 +210,17 @@ def _versions(workbench: Workbench, decisions: Sequence[Decision], *, may: bool)
         zip(st.columns(len(cards), gap="small"), cards, strict=True), start=1
     ):
         with column.container(border=True, height="stretch", gap="xsmall"):
-            here = " :material/arrow_forward: in the form" if version == draft.form else ""
-            st.markdown(f"**{escaped(name)}**: {_decided(decision)}{here}")
-            if may:
-                st.button(
-                    f"Take {escaped(what)}",
-                    key=f"take-{number}",
-                    shortcut=str(number),
-                    width="stretch",
-                    on_click=_take,
-                    args=(decision.case_id, version),
-                )
+            with st.container(horizontal=True, vertical_alignment="center", gap="xsmall", key=f"side-{number}"):
+                here = " :material/arrow_forward: in the form" if version == draft.form else ""
+                st.markdown(f"**{escaped(name)}**: {_decided(decision)}{here}", width="content")
+                if may:
+                    st.button(
+                        f"Take {escaped(what)}",
+                        key=f"take-{number}",
+                        shortcut=str(number),
+                        on_click=_take,
+                        args=(decision.case_id, version),
+                    )
             _side(workbench, decision, number, first if number <= len(decisions) else None)
 
 
@@ -242,20 +243,19 @@ def _side(workbench: Workbench, decision: Decision, number: int, first: Decision
             _changes(what, first.corrected_answer or "", decision.corrected_answer, f"between-{number}")
 
 
-def _corrects(workbench: Workbench, about: Decision, corrected: str, key: str, *, brief: bool = False) -> None:
+def _corrects(workbench: Workbench, about: Decision, corrected: str, key: str) -> None:
     """Draw what a correction changes in the answer that a decision is about; the whole of it where that was removed."""
     try:
-        st.caption("Changes to the answer")
-        _changes("the answer", workbench.reviews.answer_of(about), corrected, key, brief=brief)
+        _changes("the answer", workbench.reviews.answer_of(about), corrected, key)
     except Removed:
         st.caption("Corrected answer; the one it corrects was removed")
         st.text(corrected)
 
 
-def _changes(what: str, before: str, after: str, key: str, *, brief: bool = False) -> None:
-    """Draw how a correction differs from another text; ``brief`` shows no more than the words beside a change."""
+def _changes(what: str, before: str, after: str, key: str) -> None:
+    """Draw how a correction differs from another text, with no more of what is the same than the words beside it."""
     pieces = [change._asdict() for change in word_changes(before, after)]
-    for number, piece in enumerate(pieces if brief else ()):
+    for number, piece in enumerate(pieces):
         if piece["kind"] == "same" and len(piece["text"]) > 2 * BESIDE_CHANGE:
             head = "" if number == 0 else piece["text"][:BESIDE_CHANGE].rsplit(" ", 1)[0]
             tail = "" if number == len(pieces) - 1 else piece["text"][-BESIDE_CHANGE:].split(" ", 1)[-1]
@@ -264,15 +264,15 @@ def _changes(what: str, before: str, after: str, key: str, *, brief: bool = Fals
 
 
 BESIDE_CHANGE = 40
-"""Characters of an unchanged text that a brief comparison shows on each side of a change."""
+"""Characters of an unchanged text that are shown on each side of a change."""
 
 
 def final_words(verdict: Verdict, about: Decision) -> str:
     """Return what the button says: what is done to which answer."""
     return {
-        "approve": f"Approve {_answer(about)} as final verdict",
-        "override": "Record the corrected answer as final verdict",
-        "reject": "Reject the answer as final verdict",
+        "approve": f"Approve {_answer(about)}",
+        "override": "Record the corrected answer",
+        "reject": "Reject the answer",
     }.get(verdict, "Escalate the case")
 
 
@@ -538,28 +538,32 @@ def _form(workbench: Workbench, view: CaseView, decisions: Sequence[Decision]) -
     optional = not workbench.reviews.why_reason(case_id, verdict)
     typed_over({draft.form.given.get(name, "") for name in ("reason", "note")})
     with st.container(key="final-form", gap="xsmall"):
-        with st.container(key="final-reason"):
-            _text(case_id, "reason", _label(draft.form, "reason", decisions, optional=optional), 68)
+        if verdict is None:
+            st.caption("Take a reviewer's decision by its number, or choose a verdict: its reason and note follow.")
+        else:
+            with st.container(key="final-reason"):
+                _text(case_id, "reason", _label(draft.form, "reason", decisions, optional=optional), 68)
         if verdict == "override":
             with st.container(key="final-corrected", gap="xsmall"):
                 final = _standing(view)
                 _corrected(workbench, about, [*decisions, *([final] if final else [])])
-        with st.container(key="final-note"):
-            _text(case_id, "note", _label(draft.form, "note", decisions, optional=True), 68)
+        if verdict is not None:
+            with st.container(key="final-note"):
+                _text(case_id, "note", _label(draft.form, "note", decisions, optional=True), 68)
     with st.container(key="final-act", gap="xsmall"):
         if refused := st.session_state.pop(_REFUSED, None):
             st.warning(escaped(refused))
         lacks = _lacks(workbench, draft.form, about)
-        st.button(
-            lacks.label if lacks else final_words(verdict, about) if verdict else "Choose a verdict",
-            key="final-submit",
-            type="secondary" if lacks else "primary",
-            shortcut=SUBMIT.shortcut,
-            width="stretch",
-            on_click=_submit,
-            args=(workbench, view, about),
-            disabled=verdict is None,
-        )
+        if verdict is not None:
+            st.button(
+                lacks.label if lacks else final_words(verdict, about),
+                key="final-submit",
+                type="secondary" if lacks else "primary",
+                shortcut=SUBMIT.shortcut,
+                width="stretch",
+                on_click=_submit,
+                args=(workbench, view, about),
+            )
 
 
 def _label(form: _Version, name: str, decisions: Sequence[Decision], *, optional: bool) -> str:
@@ -567,11 +571,7 @@ def _label(form: _Version, name: str, decisions: Sequence[Decision], *, optional
     text, given = form.words.get(name, ""), form.given.get(name, "")
     more = " (optional)" if optional else ""
     if text.strip() and (whose := _of_whom(given, name, decisions, form.wrote)):
-        more = (
-            f" (changed from {escaped(whose)})"
-            if text != given
-            else f" ({escaped(whose)}: change it where yours differs)"
-        )
+        more = f" (changed from {escaped(whose)})" if text != given else f" ({escaped(whose)}, unchanged)"
     return f"{name.capitalize()}{more}"
 
 
@@ -604,7 +604,7 @@ def _corrected(workbench: Workbench, about: Decision, decisions: Sequence[Decisi
             )
     with st.container(key="final-changes", gap="xsmall"):
         if not _unchanged(workbench, corrected, about):
-            _corrects(workbench, about, corrected, "final-changes-made", brief=True)
+            _corrects(workbench, about, corrected, "final-changes-made")
 
 
 def _begin(case_id: str, text: str) -> None:
