@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
 from urllib.parse import parse_qs
 
 import pytest
@@ -45,6 +47,12 @@ def shown_rows(app: AppTest) -> str:
     return "\n".join(str(element.proto) for element in app.main if hasattr(element, "proto"))
 
 
+def cells(app: AppTest, table: str) -> list[list[Any]]:
+    """Return what the rows of a table hold."""
+    (data,) = [json.loads(each.proto.json) for each in app.get("bidi_component") if table in each.proto.id]
+    return [row["cells"] for row in data["rows"]]
+
+
 def test_opening_a_case_takes_it_and_opening_another_gives_it_back(audited_workbench: Workbench) -> None:
     app = opened("review", case=CASE)
     assert [(lease.case_id, lease.reviewer) for lease in audited_workbench.store.team.leases()] == [(CASE, "Ada Lind")]
@@ -81,6 +89,8 @@ def test_reviewers_who_differ_are_listed_and_their_case_decided_for_good(audited
     assert "whose correction, or approved answer, stands as well." in texts(team)
     assert "1 case: too few to tell how strong agreement beyond chance is." in texts(team)  # as Trust says it
     assert "Ada Lind: Approved, Ben: Rejected" in shown_rows(team)
+    assert cells(team, "team-verdicts") == [["Approved", None, 1], ["Rejected", None, None]]
+    assert cells(team, "differing")[0][1]["pills"][0]["text"] == audited_workbench.cases.summary(CASE).severity
     leads = opened("team", "Cleo")
     (review,) = [each.proto for each in leads.get("page_link") if each.proto.label.startswith("Review ")]
     cleo = Actor(name="Cleo")
@@ -436,33 +446,56 @@ def test_policy_rubric_and_assignments_are_set_on_the_page(audited_workbench: Wo
     assert not app.warning
     assert next(each for each in app.radio if each.label.startswith("When a reviewer")).value == "first"
     assert app.button(key="set-policy").disabled
-    next(area for area in app.text_area if area.label == "Scores").input("Clarity: 1-5 | 5 is best")
+    assert app.button(key="set-rubric").disabled
+    typed(app, "Rubric-Scores", "Clarity: 1-5 | 5 is best")
     press(app, "Set this rubric")
     assert audited_workbench.store.team.in_force(Rubric).scores == (
         RubricScore(name="Clarity", low=1, high=5, guidance="5 is best"),
     )
-    next(area for area in app.text_area if area.label == "Scores").input("Clarity")
+    assert app.button(key="set-rubric").disabled
+    typed(app, "Rubric-Scores", "Clarity")
     press(app, "Set this rubric")
     assert audited_workbench.store.team.in_force(Rubric).version == 1
     assert "is no score" in "\n".join(str(each.value) for each in app.warning)
-    types = next(area for area in app.text_area if area.label == "Types")
-    assert types.value.startswith("fabricated citation | cites evidence")
-    types.input("too long | over 300 words\nrude")
+    assert "fabricated citation | cites evidence" in shown_rows(app)
+    typed(app, "LabelTypes-Types", "too long | over 300 words\nrude")
     press(app, "Set these label types")
     assert audited_workbench.store.team.in_force(LabelTypes).names == ("too long", "rude")
-    next(area for area in app.text_area if area.label == "Types").input("rude\nRude")
+    typed(app, "LabelTypes-Types", "rude\nRude")
     press(app, "Set these label types")
     assert audited_workbench.store.team.in_force(LabelTypes).version == 1
     assert "two label types have the same name" in "\n".join(str(each.value) for each in app.warning)
     audited_workbench.team.assign(ADA, ["docs-02-altered"], ["Ben"])
     app.run()
+    assert "Waiting cases that each has been given: Ben 1." in texts(app)
     cases, names = app.multiselect
+    worst = audited_workbench.cases.summary(CASE).severity
+    assert any(f"{worst} · {CASE} · " in option for option in cases.options)
     assert (names.label, names.options) == ("Reviewers", ["Ben"])
     assert "first" not in cases.label  # all are listed
     cases.select(cases.options[0])
     names.select("Ben")
     press(app, "Assign the chosen cases")
     assert audited_workbench.store.team.counted("assigned") == {"Ben": 2}
+
+
+def typed(app: AppTest, field: str, text: str) -> None:
+    """Type into a field of a record of the team: the draft of the version in force."""
+    app.session_state[f"team-{field}"] |= {str(number): text for number in range(3)}
+    app.run()
+
+
+@pytest.mark.parametrize(
+    ("reviewers", "says"), [(2, "The same as the rule above: 2 of 2 reviewers"), (3, "Costs fewer adjudications")]
+)
+def test_a_rule_that_changes_nothing_says_so_and_the_policy_who_may_set_it(
+    audited_workbench: Workbench, reviewers: int, says: str
+) -> None:
+    audited_workbench.team.set(ADA, QueuePolicy(reviewers=reviewers))
+    app = opened("team")
+    rule = next(each for each in app.radio if each.label == "Which verdict stands")
+    assert rule.proto.captions[1].startswith(says)
+    assert "anybody who types a name may set the policy and adjudicate" in texts(app)
 
 
 @pytest.mark.parametrize("line", ["Clarity: 1-5 | 5 is best", "Tone: plain, stilted", "A: b: 0-10"])
