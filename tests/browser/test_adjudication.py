@@ -43,6 +43,12 @@ def test_a_lead_adjudicates_by_keys_and_sees_what_was_recorded(open_tab: Callabl
         expect(page.locator(".st-key-adjudicated-answer .answer .chosen").first).to_be_in_viewport()
         question = page.locator(".st-key-adjudicated-question")
         assert question.evaluate("each => (each.scrollTop = 40, each.scrollTop)") == 0  # it would stay so on every case
+        page.keyboard.press("h")
+        sheet = page.locator("dialog.sheet[open]")
+        right = "(all, edge) => Math.max(...all.map(each => each.getBoundingClientRect().right)) - edge"
+        edge = sheet.evaluate("each => each.getBoundingClientRect().right")
+        assert sheet.locator("dd").evaluate_all(right, edge) > -60, "no column of the sheet is empty"
+        page.keyboard.press("h")
         page.mouse.click(20, 500)
         page.keyboard.press("ArrowDown")
         frame = "getComputedStyle(document.activeElement, '::before').boxShadow"

@@ -89,7 +89,10 @@ def test_reviewers_who_differ_are_listed_and_their_case_decided_for_good(audited
     assert "whose correction, or approved answer, stands as well." in texts(team)
     assert "1 case: too few to tell how strong agreement beyond chance is." in texts(team)  # as Trust says it
     assert "Ada Lind: Approved, Ben: Rejected" in shown_rows(team)
-    assert cells(team, "team-verdicts") == [["Approved", None, 1], ["Rejected", None, None]]
+    assert cells(team, "team-verdicts") == [
+        ["Ada Lind: Approved", None, 1],
+        ["Ada Lind: Rejected", None, None],
+    ]
     assert cells(team, "differing")[0][1]["pills"][0]["text"] == audited_workbench.cases.summary(CASE).severity
     leads = opened("team", "Cleo")
     (review,) = [each.proto for each in leads.get("page_link") if each.proto.label.startswith("Review ")]

@@ -72,7 +72,7 @@ RULES: dict[PolicyRule, tuple[str, str]] = {
         "Costs no adjudication. One person settles each case; the others show how far that can be relied on.",
     ),
 }
-ALL_OF_THEM = "The same as the rule above: {0} of {0} reviewers are all. It differs from 3 reviewers a case on."
+ALL_OF_THEM = "The same as the rule above: {0} of {0} reviewers are all of them."
 MACHINE: dict[MachineShown, tuple[str, str]] = {
     "first": ("At once", "Fastest. Who sees a verdict agrees with it more often: it shows little of how right it is."),
     "after": (
@@ -195,9 +195,9 @@ def _people(workbench: Workbench) -> None:
         *(column("Assigned", "figure", hide="hide-medium"), column("At work on", hide="hide-medium")),
     ]
     linked_table(columns, rows, description="Reviewers", key="team-progress")
-    _of_two(pairs)
     hidden = "" if every else "Of others, only leads see verdicts, times and what was upheld. "
     st.caption(f"{UPHELD} Times: of decisions on the pages. {hidden}{workbench.trust.counts_in_words(me)}")
+    _of_two(pairs)
     st.page_link("pages/trust.py", label="Trust: agreement in detail", query_params={"view": "people"})
 
 
@@ -233,9 +233,10 @@ def _of_two(pairs: list[Pair]) -> None:
             pair = least[0]
         given = [number for number, _ in enumerate(DECIDED) if any(number in both for both in pair.verdicts)]
         words = [word.text for word in DECIDED.values()]
-        columns = [column(f"{pair.first} ↓  {pair.second} →")]
-        columns += [column(words[number], "figure") for number in given]
-        rows = [row(words[one], *(pair.verdicts.get((one, other)) for other in given)) for one in given]
+        columns = [column(""), *(column(f"{pair.second}: {words[number]}", "figure") for number in given)]
+        rows = [
+            row(f"{pair.first}: {words[one]}", *(pair.verdicts.get((one, other)) for other in given)) for one in given
+        ]
         linked_table(columns, rows, description=f"Verdicts of {pair.first} and {pair.second}", key="team-verdicts")
 
 
