@@ -88,6 +88,7 @@ def test_a_lead_adjudicates_by_keys_and_sees_what_was_recorded(open_tab: Callabl
         expect(form.get_by_label("Note").first).to_be_focused()
         page.keyboard.press("Escape")
         page.keyboard.press("x")
+        expect(page.locator(".st-key-final-usual li").first).to_be_visible()
         page.keyboard.type("x, even so 1", delay=20)  # what follows the key at once is typed, and is no key
         expect(reason).to_have_value("x, even so 1")
         expect(page.get_by_role("button", name="Reject the answer").first).to_be_enabled()
@@ -125,6 +126,19 @@ def test_a_lead_adjudicates_by_keys_and_sees_what_was_recorded(open_tab: Callabl
         tab.settle()
         page.keyboard.press("p")
         expect(reason).to_have_value("x, even so 1")
+        tab.settle()
+        page.keyboard.press("t")
+        reason.fill("")
+        usual = page.locator(".st-key-final-usual li")
+        page.keyboard.press("3")
+        expect(reason).to_have_value(usual.nth(2).inner_text())
+        page.keyboard.press("3")  # there is one now: a digit is a digit
+        expect(reason).to_have_value(usual.nth(2).inner_text() + "3")
+        reason.fill("")
+        usual.nth(1).click()
+        expect(reason).to_have_value(usual.nth(1).inner_text())
+        reason.fill("x, even so 1")
+        page.keyboard.press("Escape")
         tab.settle()
         for key, whose in (("2", "Ben’s"), ("1", "Ada’s"), ("2", "Ben’s")):  # they switch, and type nothing
             page.keyboard.press(key)

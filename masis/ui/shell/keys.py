@@ -68,7 +68,7 @@ TAKE_SIDE = Key(
     "1 2 …",
     "Take a reviewer's decision, or by the next number yours as you typed it last; press another to compare",
 )
-TYPE_REASON = Key("T", "T", "Type the reason")
+TYPE_REASON = Key("T", "T", "Type the reason, or take a usual one by its number while the field is empty")
 TYPE_NOTE = Key("Shift+T", "Shift T", "Type a note")
 BEGIN_AGAIN = Key("B", "B", "Begin the correction again with the answer, or another correction")
 NEXT_TO_ADJUDICATE = Key("N", "N", "Next case that waits for you")

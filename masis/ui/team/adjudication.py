@@ -16,6 +16,7 @@ from masis.schema.review import Decision, Verdict
 from masis.schema.wording import shortened
 from masis.services import ANONYMOUS, CaseView, Workbench
 from masis.services.drafts import adjudication_subject, read_form
+from masis.services.reviews import OTHER, reasons_for
 from masis.ui.components import HERE
 from masis.ui.review.case import show_answer
 from masis.ui.review.compare import CHANGES
@@ -401,7 +402,8 @@ def _text(case_id: str, name: str, label: str, height: int, most: int | None = 2
     """Draw a field of the form, whose text is kept when another case is opened."""
     key, draft = _field(case_id, name), _Draft.of(case_id)
     st.session_state.setdefault(key, draft.form.words.get(name, ""))
-    st.text_area(label, key=key, max_chars=most, height=height, on_change=_keep, args=(case_id,))
+    hint = "Type it, or press the number of one below" if name == "reason" else None
+    st.text_area(label, key=key, max_chars=most, height=height, placeholder=hint, on_change=_keep, args=(case_id,))
 
 
 def _choose(case_id: str, verdict: Verdict) -> None:
@@ -543,6 +545,9 @@ def _form(workbench: Workbench, view: CaseView, decisions: Sequence[Decision]) -
         else:
             with st.container(key="final-reason"):
                 _text(case_id, "reason", _label(draft.form, "reason", decisions, optional=optional), 68)
+                usual = [each.text for each in reasons_for(verdict) if each.code != OTHER]
+                with st.container(key="final-usual"):  # while the field is empty and has the focus
+                    st.markdown("\n".join(f"{number}. {text}" for number, text in enumerate(usual, start=1)))
         if verdict == "override":
             with st.container(key="final-corrected", gap="xsmall"):
                 final = _standing(view)
@@ -553,7 +558,7 @@ def _form(workbench: Workbench, view: CaseView, decisions: Sequence[Decision]) -
     with st.container(key="final-act", gap="xsmall"):
         if refused := st.session_state.pop(_REFUSED, None):
             st.warning(escaped(refused))
-        lacks = _lacks(workbench, draft.form, about)
+        lacks = _lacks(workbench, _Draft.of(case_id).form, about)  # with the correction that was begun above
         if verdict is not None:
             st.button(
                 lacks.label if lacks else final_words(verdict, about),
