@@ -228,6 +228,7 @@ def test_what_the_lead_typed_is_a_version_beside_the_sides_that_no_side_and_no_r
     differing(audited_workbench, CASE)
     app = opened("team", "Cleo", case=CASE)
     press(app, "final-override")
+    assert app.button(key="final-submit").label == "Nothing is changed yet"
     app.text_area(key=f"final-reason-{CASE}").input("Mine.").run()
     press(app, "Nothing is changed yet")
     assert "changes nothing in the answer" in app.warning[0].value
