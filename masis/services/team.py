@@ -107,8 +107,7 @@ class TeamService(Service):
         if after is not None:
             found = self._store.cases.following(after, open_ones, without=left_out)
         else:
-            first = self._store.cases.search(open_ones.model_copy(update={"page": 1, "size": len(left_out) + 1})).rows
-            found = next((row.id for row in first if row.id not in left_out), None)
+            found = self._store.cases.first(open_ones, without=left_out)
         if found is not None:
             return found
         again = open_ones.model_copy(update={"skipped_too": True, "page": 1, "size": 1000})

@@ -14,7 +14,8 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Browser, Locator, Page, WebSocketRoute, expect
+from streamlit.proto.BackMsg_pb2 import BackMsg
 
 from masis.schema.case import Case
 from masis.schema.review import Decision
@@ -351,3 +352,38 @@ def test_a_queue_redrawn_while_the_mouse_button_is_down_opens_what_was_pressed(
     expect(link).to_have_attribute("data-open", shown)
     page.mouse.up()
     expect(page).to_have_url(re.compile(f"/review.*case={shown}"))
+
+
+def test_a_submit_that_another_run_of_the_page_swallowed_is_sent_again_and_recorded_once(
+    server: ReviewServer, open_tab: OpenTab
+) -> None:
+    case, lost = "bridge-08", []
+    tab = open_tab(server.base)
+
+    def between(route: WebSocketRoute) -> None:
+        connected = route.connect_to_server()
+
+        def pass_on(message: str | bytes) -> None:
+            asked = BackMsg.FromString(message if isinstance(message, bytes) else message.encode())
+            sent = asked.rerun_script.widget_states.widgets
+            if not lost and (submits := [each for each in sent if b'"submit"' in each.SerializeToString()]):
+                lost.extend(submits)
+                for each in submits:  # the page runs, but without what was to be recorded
+                    sent.remove(each)
+                message = asked.SerializeToString()
+            connected.send(message)
+
+        route.on_message(pass_on)
+
+    tab.page.route_web_socket("**/_stcore/stream", between)
+    found = open_case(tab, case)
+    named(found)
+    found.get_by_text("Escalate", exact=True).click(delay=40)
+    found.get_by_text("Needs more evidence").click(delay=40)
+    found.get_by_role("button", name="Submit").click(delay=40)
+    until(lambda: bool(lost), tab.page, "the submit was sent")
+    assert not server.decisions(case)
+    until(lambda: bool(server.decisions(case)), tab.page, "it was sent again")
+    expect(found.get_by_role("status").first).to_contain_text("Escalated")
+    tab.settle()
+    assert [each.verdict for each in server.decisions(case)] == ["escalate"]

@@ -380,12 +380,13 @@ class TrustService:
         names = sorted(frame["reviewer"].unique()) if others else [actor.name]
         shared = frame[frame.duplicated("case_id", keep=False)]
         answers = dict(zip(shared["entry"], self._answers_of(shared), strict=True))
-        return [_work(name, frame[frame["reviewer"] == name], frame, answers) for name in names]
+        settled = _Settled.of(frame)
+        return [_work(name, frame[frame["reviewer"] == name], settled, answers) for name in names]
 
     def together(self, actor: Actor) -> Own:
         """Return the figures of all reviewers together, of the decisions that this person may count."""
         frame = self._decided(actor.name, settled=self._hides_open(actor))
-        return _work("", frame, frame, {})
+        return _work("", frame, _Settled.of(frame), {})
 
     def decisions_by(self, actor: Actor, kind: Literal["decision", "adjudication"] = "decision") -> dict[str, int]:
         """Count the decisions, or adjudications, of each person that this one may count: ``together`` has their sum."""
@@ -681,17 +682,29 @@ def _letters(number: int) -> str:
     return (_letters(number // 26 - 1) if number >= 26 else "") + chr(ord("A") + number % 26)
 
 
-def _work(name: str, mine: pd.DataFrame, frame: pd.DataFrame, answers: Mapping[int, str | None]) -> Own:
-    """Measure the decisions and adjudications of a person (``mine``) among all that are in the frame.
+class _Settled(NamedTuple):
+    """What stands on the cases that several people decided: the verdict and the entry that settles each, by case."""
+
+    verdicts: dict[str, str]
+    entries: dict[str, int]
+
+    @classmethod
+    def of(cls, frame: pd.DataFrame) -> _Settled:
+        """Read it of all decisions and adjudications; escalations settle nothing."""
+        settling = frame[
+            frame.duplicated("case_id", keep=False) & frame["settles"].astype(bool) & (frame["verdict"] != "escalate")
+        ]
+        return cls(*(dict(zip(settling["case_id"], settling[what], strict=True)) for what in ("verdict", "entry")))
+
+
+def _work(name: str, mine: pd.DataFrame, settled: _Settled, answers: Mapping[int, str | None]) -> Own:
+    """Measure the decisions and adjudications of a person (``mine``) beside what stands.
 
     ``answers`` tells by entry which answer a decision lets stand, where that is known.
     """
     adjudicated, mine = mine[mine["kind"] == "adjudication"], mine[mine["kind"] == "decision"]
-    settling = frame[frame["settles"].astype(bool) & (frame["verdict"] != "escalate")]
-    final = dict(zip(settling["case_id"], settling["verdict"], strict=True))
-    stands = dict(zip(settling["case_id"], settling["entry"], strict=True))
-    several = set(frame["case_id"][frame.duplicated("case_id", keep=False)])
-    compared = mine[mine["case_id"].isin(several) & mine["case_id"].isin(final)]
+    final, stands = settled
+    compared = mine[mine["case_id"].isin(final)]
     agreed = [final[case] == verdict for case, verdict in zip(compared["case_id"], compared["verdict"], strict=True)]
     upheld = compared[np.array(agreed, dtype=bool) & compared["verdict"].isin(("approve", "override"))]
     whole = sum(

@@ -158,6 +158,11 @@ class Queue(Part):
             beyond = _order(connection, case_filter).beyond(connection, case_seq(connection, case_id), forward=forward)
             return _first(connection, case_filter, without, forward=forward, beyond=beyond)
 
+    def first(self, case_filter: CaseFilter, *, without: Collection[str] = ()) -> str | None:
+        """The first case of a queue that is none of ``without``."""
+        with self._database.reading() as connection:
+            return _first(connection, case_filter, without)
+
     def following(self, case_id: str, case_filter: CaseFilter, *, without: Collection[str] = ()) -> str | None:
         """The next case of a queue that is none of ``without``; after the last one, from the first on again.
 
