@@ -202,7 +202,10 @@ def test_a_settled_verdict_is_shown_whole_and_changed_only_on_request_with_a_rea
     assert "Ada Lind’s reason: read\nAda Lind’s note: Ada: see chunk 2." in shown
     assert "Changes to the answer" in shown_rows(app)
     assert not [each for each in app.button if each.key in ("final-approve", "take-1")]
-    press(app, "final-change")
+    press(app, "Change it")
+    press(app, "Keep it")
+    assert not [each for each in app.button if each.key == "final-approve"]
+    press(app, "Change it")
     press(app, "final-approve")
     press(app, "A reason is needed")
     assert "it replaces a verdict that stands" in app.warning[0].value

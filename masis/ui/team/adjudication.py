@@ -475,14 +475,11 @@ def _final(workbench: Workbench, view: CaseView, reviewers: tuple[str, ...]) -> 
         with st.container(horizontal=True, gap="xsmall"):
             if final is not None:
                 _undoable(workbench, view)
-            if may and not _open(view):
-                st.button(
-                    "Decide it" if final is not None and final.verdict == "escalate" else "Change it",
-                    key="final-change",
-                    shortcut=CHANGE.shortcut,
-                    on_click=_change,
-                    args=(case_id, final),
-                )
+            if may and view.state != "needs_adjudication":
+                escalated = final is not None and final.verdict == "escalate"
+                label = "Keep it" if _open(view) else "Decide it" if escalated else "Change it"
+                does, args = (_forget, (case_id,)) if _open(view) else (_change, (case_id, final))
+                st.button(label, key="final-change", shortcut=CHANGE.shortcut, on_click=does, args=args)
         if final is not None and final.corrected_answer and not _open(view):
             _corrects(workbench, final, final.corrected_answer, "final-correction")
     ask_name(workbench)
