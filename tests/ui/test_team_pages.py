@@ -537,7 +537,7 @@ def test_an_adjudication_names_what_differs_and_nothing_else() -> None:
         *("approved answer", "correction", "reason", "note", "score Clarity", "claim “Two”"),
         *("issues reported in “Two”", "issues reported in the whole answer"),
     )
-    assert final_words("approve", other) == "Approve revision 1"
+    assert final_words("approve", other) == "Approve revision 2"
 
 
 def test_cases_that_wait_for_an_adjudicator_are_numbered_and_leave_out_their_own(audited_workbench: Workbench) -> None:
@@ -612,7 +612,11 @@ def test_a_case_is_assigned_to_somebody_known_and_the_page_says_so(audited_workb
     field.select("Ben")
     press(app, "Assign")
     assert audited_workbench.team.work(ADA, CASE).assignees == ("Ben",)
-    assert "The case is Ben’s now" in [each.value for each in app.caption]
+    assert "Assign to Ben: done" in texts(app).replace("\\", "")
+    tags = next(each for each in app.multiselect if each.label == "Tags")
+    tags.set_value(["urgent, drug"])
+    press(app, "Tag")
+    assert audited_workbench.team.work(ADA, CASE).tags == ("drug", "urgent")
 
 
 def test_more_begins_with_what_is_harmless_and_ends_with_redaction(audited_workbench: Workbench) -> None:

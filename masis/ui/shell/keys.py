@@ -87,18 +87,8 @@ GROUPS: tuple[tuple[str, tuple[Key, ...]], ...] = (
     ("Look", (NEXT_ISSUE, PREVIOUS_ISSUE, TURN, SWITCH, ITERATION_BACK, ITERATION_FORWARD, DIFF, HELP)),
 )
 
-_ADJUDICATION = (
-    TAKE_SIDE,
-    TYPE_REASON,
-    TYPE_NOTE,
-    CHOOSE,
-    OVERRIDE._replace(shown="O"),
-    BEGIN_AGAIN,
-    RECORD,
-    LEAVE,
-    UNDO_FINAL,
-    CHANGE,
-)
+_CHOOSE = (TAKE_SIDE, TYPE_REASON, TYPE_NOTE, CHOOSE, OVERRIDE._replace(shown="O"), BEGIN_AGAIN)
+_ADJUDICATION = (*_CHOOSE, RECORD, LEAVE, UNDO_FINAL, CHANGE)
 _BESIDE = (NEXT_TO_ADJUDICATE, PREVIOUS, HELP)
 _TO_FIELDS = (
     dict.fromkeys("axet", "final-form")

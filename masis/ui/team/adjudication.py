@@ -12,7 +12,7 @@ from pydantic import Field, ValidationError
 
 from masis.errors import InputError, MasisError, Removed, UnknownRecord
 from masis.schema.base import Record
-from masis.schema.review import Decision, Verdict
+from masis.schema.review import Decision, Verdict, decided_about
 from masis.schema.wording import shortened
 from masis.services import ANONYMOUS, CaseView, Workbench
 from masis.services.drafts import adjudication_subject, read_form
@@ -52,7 +52,7 @@ def differences(decisions: Sequence[Decision]) -> tuple[str, ...]:
     """Name what decisions on one case differ in: verdict, approved answer, correction, reason, note, scores, labels."""
     said: dict[str, list[object]] = {
         "verdict": [each.verdict for each in decisions],
-        "approved answer": [_answer(each) for each in decisions if each.verdict == "approve"],
+        "approved answer": [decided_about(each) for each in decisions if each.verdict == "approve"],
         "correction": [each.corrected_answer for each in decisions],
         "reason": [each.reason for each in decisions],
         "note": [each.note for each in decisions],
@@ -75,17 +75,11 @@ def _labelled(target: str, _start: int, _end: int, text: str, reports: bool) -> 
     return f"issues reported in “{text[:60]}”" if reports else f"{target} “{text[:60]}”"
 
 
-def _answer(decision: Decision) -> str:
-    """Name the answer that a decision is about."""
-    revision = (decision.iteration or 1) - 1
-    return f"revision {revision}" if revision else "the original answer"
-
-
 def _decided(decision: Decision) -> str:
     """Name a decision's verdict, and the answer that it approves."""
     if decision.verdict is None:
         return ""
-    about = f" {_answer(decision)}" if decision.verdict == "approve" else ""
+    about = f" {decided_about(decision)}" if decision.verdict == "approve" else ""
     return f"{coloured(DECIDED[decision.verdict])}{about}"
 
 
@@ -167,12 +161,10 @@ def _bar(workbench: Workbench, case_id: str, view: CaseView | None) -> None:
         if view is not None and _standing(view) is None:
             _undoable(workbench, view)
         for label, key, forward in (("Previous", PREVIOUS, False), ("Next", NEXT_TO_ADJUDICATE, True)):
-            if beside := _beside(workbench, case_id, forward=forward):
-                st.button(label, shortcut=key.shortcut, on_click=address.put, args=("case", beside))
-            elif view is not None and not forward:
-                st.button(
-                    label, shortcut=key.shortcut, on_click=_notice, args=(case_id, "No case waits before this one")
-                )
+            beside = _beside(workbench, case_id, forward=forward)
+            does, args = (address.put, ("case", beside)) if beside else (_notice, (case_id, NONE_BEFORE))
+            if beside or (view is not None and not forward):
+                st.button(label, shortcut=key.shortcut, on_click=does, args=args)
 
 
 def _notice(case_id: str, words: str) -> None:
@@ -246,11 +238,19 @@ def _side(workbench: Workbench, decision: Decision, number: int, first: Decision
 
 def _corrects(workbench: Workbench, about: Decision, corrected: str, key: str) -> None:
     """Draw what a correction changes in the answer that a decision is about; the whole of it where that was removed."""
+    if (before := _before(workbench, about)) is not None:
+        _changes("the answer", before, corrected, key)
+        return
+    st.caption("Corrected answer; the one it corrects was removed")
+    st.text(corrected)
+
+
+def _before(workbench: Workbench, about: Decision) -> str | None:
+    """Return the answer that a decision is about; None where it was removed."""
     try:
-        _changes("the answer", workbench.reviews.answer_of(about), corrected, key)
+        return workbench.reviews.answer_of(about)
     except Removed:
-        st.caption("Corrected answer; the one it corrects was removed")
-        st.text(corrected)
+        return None
 
 
 def _changes(what: str, before: str, after: str, key: str) -> None:
@@ -271,7 +271,7 @@ BESIDE_CHANGE = 40
 def final_words(verdict: Verdict, about: Decision) -> str:
     """Return what the button says: what is done to which answer."""
     return {
-        "approve": f"Approve {_answer(about)}",
+        "approve": f"Approve {decided_about(about)}",
         "override": "Record the corrected answer",
         "reject": "Reject the answer",
     }.get(verdict, "Escalate the case")
@@ -522,7 +522,7 @@ def _form(workbench: Workbench, view: CaseView, decisions: Sequence[Decision]) -
             )
     verdict, about = draft.form.verdict, draft.form.about(decisions)
     alike = [each for each in decisions if each.verdict == verdict]
-    answers = list({_answer(each): each for each in reversed(alike)})
+    answers = list({decided_about(each): each for each in reversed(alike)})
     if verdict == "approve" and not draft.form.taken and len(answers) > 1:
         answer = st.segmented_control(
             "Answer",
@@ -533,7 +533,7 @@ def _form(workbench: Workbench, view: CaseView, decisions: Sequence[Decision]) -
             key=f"final-answer-{case_id}",
             persist_state="session",
         )
-        about = next(each for each in alike if _answer(each) == answer)
+        about = next(each for each in alike if decided_about(each) == answer)
     optional = not workbench.reviews.why_reason(case_id, verdict)
     typed_over({draft.form.given.get(name, "") for name in ("reason", "note")})
     with st.container(key="final-form", gap="xsmall"):
@@ -579,11 +579,8 @@ def _label(form: _Version, name: str, decisions: Sequence[Decision], *, optional
 
 def _corrected(workbench: Workbench, about: Decision, decisions: Sequence[Decision]) -> None:
     """Draw the corrected answer, which begins with what is chosen below it, and what it changes."""
-    case_id, draft = about.case_id, _Draft.of(about.case_id)
-    try:
-        begins = {"the original": workbench.reviews.answer_of(about)}
-    except Removed:
-        begins = {}
+    case_id, draft, before = about.case_id, _Draft.of(about.case_id), _before(workbench, about)
+    begins = {} if before is None else {"the original": before}
     begins |= {f"{each.reviewer}'s": each.corrected_answer for each in decisions if each.corrected_answer}
     if "corrected" not in draft.form.words:
         draft.put(case_id, draft.form.beginning_with(next(iter(begins.values()), "")))
@@ -605,7 +602,7 @@ def _corrected(workbench: Workbench, about: Decision, decisions: Sequence[Decisi
                 disabled=text == corrected,
             )
     with st.container(key="final-changes", gap="xsmall"):
-        if not _unchanged(workbench, corrected, about):
+        if before is None or corrected.split() != before.split():
             _corrects(workbench, about, corrected, "final-changes-made")
 
 
@@ -624,19 +621,13 @@ class _Lack(NamedTuple):
 
 def _lacks(workbench: Workbench, form: _Version, about: Decision) -> _Lack | None:
     """Return what keeps the form from being recorded."""
-    if form.verdict == "override" and _unchanged(workbench, form.words.get("corrected", ""), about):
+    before = _before(workbench, about) if form.verdict == "override" else None
+    if before is not None and form.words.get("corrected", "").split() == before.split():
         why = "the correction changes nothing in the answer. Change it, or approve the answer."
         return _Lack("Nothing is changed yet", why, "final-corrected")
     if not form.words.get("reason", "").strip() and (why := workbench.reviews.why_reason(about.case_id, form.verdict)):
         return _Lack("A reason is needed", f"type a reason ({why}).", "final-reason")
     return None
-
-
-def _unchanged(workbench: Workbench, corrected: str, about: Decision) -> bool:
-    try:
-        return corrected.split() == workbench.reviews.answer_of(about).split()
-    except Removed:
-        return False
 
 
 def _submit(workbench: Workbench, view: CaseView, about: Decision) -> None:
@@ -670,8 +661,9 @@ def _submit(workbench: Workbench, view: CaseView, about: Decision) -> None:
                 "seconds": round(time.monotonic() - st.session_state[OPENED][1], 1),
             },
         )
-        if side is not None:
-            decision = taken(decision, side)
+        if side is not None:  # what else the reviewer had entered is taken, too
+            more = {"labels": side.labels, "rubric_scores": side.rubric_scores, "versions": side.versions}
+            decision = decision.model_copy(update={**more, "extra": {**decision.extra, "taken_from": side.reviewer}})
         entry = workbench.reviews.adjudicate(actor(), decision, seen_version=view.summary.version)
     except ValidationError as error:
         _refuse(error.errors(include_url=False)[0]["msg"].removeprefix("Value error, "), "final-corrected")
@@ -706,17 +698,7 @@ def _asked(view: CaseView) -> str:
     return f"“{shortened(view.case.query, 200)}”"
 
 
-def taken(decision: Decision, side: Decision) -> Decision:
-    """Return an adjudication with what else the reviewer whose side it takes had entered: labels and scores."""
-    return decision.model_copy(
-        update={
-            **{name: getattr(side, name) for name in ("labels", "rubric_scores")},
-            "versions": side.versions,
-            "extra": {**decision.extra, "taken_from": side.reviewer},
-        }
-    )
-
-
+NONE_BEFORE = "No case waits before this one"
 EMPTY = "&nbsp;"
 """What a line holds that is there though it says nothing."""
 

@@ -47,8 +47,6 @@ T = TypeVar("T", bound=TeamRecord)
 Choice = TypeVar("Choice", bound=str)
 
 MOST_LISTED = 100
-MOST_LOADS = 20
-"""Reviewers whose load is counted: one search each."""
 PAIRS_SAID = 3
 """Pairs of reviewers, those with most cases in common, whose agreement the page says in words."""
 
@@ -89,7 +87,7 @@ CHOICES: dict[str, str] = {
     "reviewers": "Reviewers a case",
     "share": "Share of the cases that several reviewers decide",
     "rule": "Which verdict stands",
-    "agree": "How many have to agree",
+    "agree": "How many have to agree, where enough do",
     "machine": "When a reviewer sees what the machine found",
     "lease_minutes": "Minutes that an opened case stays with its reviewer",
     "seed": "Number that the shared cases are drawn by",
@@ -226,13 +224,9 @@ def _of_two(pairs: list[Pair]) -> None:
     least = sorted(pairs, key=lambda pair: pair.same / max(1, pair.raw.n))
     names = [f"{each.first} and {each.second}: {each.same:,} of {each.raw.n:,} alike" for each in least]
     with st.container(width=640, gap="xsmall"):
-        if len(names) > 1:
-            chosen = st.selectbox("Verdicts of two reviewers", names, key="team-pair")
-            pair = least[names.index(chosen)]
-        else:
-            pair = least[0]
-        given = [number for number, _ in enumerate(DECIDED) if any(number in both for both in pair.verdicts)]
-        words = [word.text for word in DECIDED.values()]
+        chosen = st.selectbox("Verdicts of two reviewers", names, key="team-pair") if names[1:] else names[0]
+        pair, words = least[names.index(chosen)], [word.text for word in DECIDED.values()]
+        given = [number for number in range(len(words)) if any(number in both for both in pair.verdicts)]
         columns = [column(""), *(column(f"{pair.second}: {words[number]}", "figure") for number in given)]
         rows = [
             row(f"{pair.first}: {words[one]}", *(pair.verdicts.get((one, other)) for other in given)) for one in given
@@ -368,14 +362,9 @@ def _give_out(workbench: Workbench) -> None:
         if action.names:
             hint = "Choose or type a name" if action.new else "Choose"
             names = st.multiselect(action.names, list(action.known), accept_new_options=action.new, placeholder=hint)
-        if action.names == "Reviewers" and action.known:
-            waits, given = waiting_in(CaseFilter(size=1)), counts("assigned")
-            loads = [
-                f"{escaped(name)} {workbench.cases.find_for(actor(), of).total if name in given else 0:,}"
-                for name in list(action.known)[:MOST_LOADS]
-                for of in (waits.model_copy(update={"assignees": (name,)}),)
-            ]
-            st.caption(f"Waiting cases that each has been given: {', '.join(loads)}.")
+        if action.names == "Reviewers" and (loads := team.loads(actor())):
+            each = ", ".join(f"{escaped(name)} {load:,}" for name, load in loads.items())
+            st.caption(f"Waiting cases that each has been given: {each}.")
         sent = st.form_submit_button(f"{does} the chosen cases", **needs("decide"))
     if sent and carried_out(lambda: action.do(actor(), chosen, names)):
         st.success(f"Done for {counted(len(chosen), 'case')}; each is an entry of the decision log.")
@@ -405,13 +394,8 @@ def _policy(workbench: Workbench) -> None:
             f"{_version(workbench, now)} A case that has a decision keeps how many decide it and which verdict stands. "
             f"What reviewers see of the machine changes at once, on every case. {_who_may(workbench)}"
         )
-        with _asked("reviewers"):
-            st.number_input(
-                CHOICES["reviewers"],
-                *(1, MOST_REVIEWERS),
-                key=keys["reviewers"],
-                help="Each costs one more decision on every shared case. Two show how far people agree.",
-            )
+        costs = "Each costs one more decision on every shared case. Two show how far people agree."
+        _number("reviewers", keys, MOST_REVIEWERS, help=costs)
         with _asked("share"):
             st.slider(
                 CHOICES["share"],
@@ -425,20 +409,10 @@ def _policy(workbench: Workbench) -> None:
         enough = {"agree": (RULES["agree"][0], ALL_OF_THEM.format(chosen["agree"]))} if everybody else {}
         _radio("rule", RULES | enough, keys["rule"])
         # always there: what lies below doesn't move
-        st.number_input(
-            f"{CHOICES['agree']}, where enough do",
-            *(1, MOST_REVIEWERS),
-            key=keys["agree"],
-            disabled=chosen["rule"] != "agree",
-        )
+        _number("agree", keys, MOST_REVIEWERS, disabled=chosen["rule"] != "agree")
         _radio("machine", MACHINE, keys["machine"])
-        with _asked("lease_minutes"):
-            st.number_input(
-                CHOICES["lease_minutes"],
-                *(1, 24 * 60),
-                key=keys["lease_minutes"],
-                help="Nobody else can decide it meanwhile. Once its reviewer has been away for longer, others can.",
-            )
+        away = "Nobody else can decide it meanwhile. Once its reviewer has been away for longer, others can."
+        _number("lease_minutes", keys, 24 * 60, help=away)
         changed = {name: value for name, value in chosen.items() if value != stands[name]}
         if chosen["rule"] != "agree":
             changed.pop("agree", None)
@@ -469,6 +443,12 @@ def _who_may(workbench: Workbench) -> str:
 def _asked(name: str) -> DeltaGenerator:
     """Return the place of a field of the policy, framed where the address asks for it."""
     return st.container(border=address.value("field") == name)
+
+
+def _number(name: str, keys: Mapping[str, str], most: int, **options: Any) -> None:
+    """Draw a number of the policy, from 1 to ``most``."""
+    with _asked(name):
+        st.number_input(CHOICES[name], 1, most, key=keys[name], **options)
 
 
 def _radio(name: str, options: Mapping[Choice, tuple[str, str]], key: str) -> None:
