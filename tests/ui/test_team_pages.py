@@ -486,6 +486,17 @@ def test_policy_rubric_and_assignments_are_set_on_the_page(audited_workbench: Wo
     assert audited_workbench.store.team.counted("assigned") == {"Ben": 2}
 
 
+def test_two_reviewers_of_several_are_chosen_from_those_who_agree_least(audited_workbench: Workbench) -> None:
+    audited_workbench.team.set(ADA, QueuePolicy(reviewers=3))
+    for name, verdict in ((ADA.name, "approve"), (BEN.name, "approve"), ("Cleo", "reject")):
+        decide(audited_workbench, CASE, verdict, name)
+    app = opened("team")
+    alike = "Ada Lind and Ben: 1 of 1 alike"
+    assert app.selectbox(key="team-pair").options[0] != alike
+    app.selectbox(key="team-pair").select(alike).run()
+    assert cells(app, "team-verdicts") == [["Ada Lind: Approved", 1]]
+
+
 def typed(app: AppTest, field: str, text: str) -> None:
     """Type into a field of a record of the team: the draft of the version in force."""
     app.session_state[f"team-{field}"] |= {str(number): text for number in range(3)}

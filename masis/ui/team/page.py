@@ -223,7 +223,7 @@ def _of_two(pairs: list[Pair]) -> None:
         return
     least = sorted(pairs, key=lambda pair: pair.same / max(1, pair.raw.n))
     names = [f"{each.first} and {each.second}: {each.same:,} of {each.raw.n:,} alike" for each in least]
-    with st.container(width=640, gap="xsmall"):
+    with st.container(width=760, gap="xsmall"):
         chosen = st.selectbox("Verdicts of two reviewers", names, key="team-pair") if names[1:] else names[0]
         pair, words = least[names.index(chosen)], [word.text for word in DECIDED.values()]
         given = [number for number in range(len(words)) if any(number in both for both in pair.verdicts)]
