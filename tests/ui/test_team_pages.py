@@ -484,6 +484,8 @@ def test_policy_rubric_and_assignments_are_set_on_the_page(audited_workbench: Wo
     names.select("Ben")
     press(app, "Assign the chosen cases")
     assert audited_workbench.store.team.counted("assigned") == {"Ben": 2}
+    assert "Waiting cases that each has been given: Ben 2." in texts(app)
+    assert "Done for 1 case" in texts(app)
 
 
 def test_two_reviewers_of_several_are_chosen_from_those_who_agree_least(audited_workbench: Workbench) -> None:

@@ -141,10 +141,8 @@ LONG_QUESTION = 250
 
 
 def _bar(workbench: Workbench, case_id: str, view: CaseView | None) -> None:
-    """Draw the way back, how far the adjudications have come, what was done last, and the ways to the cases beside.
-
-    What was done last stands between other words, in a line that is always there: the form below never moves.
-    """
+    """Draw the way back, how far the adjudications have come, what was done last, and the ways to the cases beside."""
+    # what was done last stands in a line that is always there: the form below never moves
     left, done = workbench.team.adjudications(actor(), size=1).total, st.session_state.get(_DONE, {})
     escalated = sum(draft.form.verdict == "escalate" for draft in done.values())
     facts = [f"{left:,} left for you"] if left or done else []

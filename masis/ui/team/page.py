@@ -367,7 +367,10 @@ def _give_out(workbench: Workbench) -> None:
             st.caption(f"Waiting cases that each has been given: {each}.")
         sent = st.form_submit_button(f"{does} the chosen cases", **needs("decide"))
     if sent and carried_out(lambda: action.do(actor(), chosen, names)):
-        st.success(f"Done for {counted(len(chosen), 'case')}; each is an entry of the decision log.")
+        st.session_state["given-out"] = len(chosen)
+        st.rerun()  # what each has been given is another figure now
+    if done := st.session_state.pop("given-out", 0):
+        st.success(f"Done for {counted(done, 'case')}; each is an entry of the decision log.")
 
 
 class _Action(NamedTuple):
