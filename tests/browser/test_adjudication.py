@@ -92,11 +92,14 @@ def test_a_lead_adjudicates_by_keys_and_sees_what_was_recorded(open_tab: Callabl
         page.keyboard.type("x, even so 1", delay=20)  # what follows the key at once is typed, and is no key
         expect(reason).to_have_value("x, even so 1")
         expect(page.get_by_role("button", name="Reject the answer").first).to_be_enabled()
+        page.mouse.move(400, 150)
+        page.mouse.wheel(0, 15)
         page.keyboard.press("Control+Enter")
         done = page.get_by_text(f"{DIFFERING[0]}: rejected as final verdict, “")
         expect(done).to_be_in_viewport()
         expect(page.get_by_text("1 left for you, 1 decided now")).to_be_visible()
         tab.settle()
+        assert page.get_by_test_id("stMain").evaluate("each => each.scrollTop") == 0, "the next case opens at its top"
         moved = abs(buttons.evaluate("each => each.getBoundingClientRect().top") - before)
         assert moved < 12, "what was recorded takes no line of its own above the buttons"
         with closing(Workbench.open(tmp_path / "team.db")) as workbench:
