@@ -32,7 +32,9 @@ def read_form(form: type[Form], posted: object) -> Form:
 
 
 def read_if_valid(form: type[Form], posted: object) -> Form | None:
-    """Return the same of a part of a form; None where its fields together make no sense."""
+    """Return the same of a part of a form, which may be read already; None where its fields together make no sense."""
+    if isinstance(posted, form):
+        return posted
     try:
         return read_form(form, posted) if isinstance(posted, Mapping) else None
     except ValidationError:

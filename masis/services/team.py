@@ -18,6 +18,8 @@ T = TypeVar("T", bound=TeamRecord)
 
 LONGEST_TAG = 60
 LONGEST_COMMENT = 10_000
+MOST_LOADS = 20
+"""Reviewers whose load is counted: one search each."""
 MOST_AT_ONCE = 1_000
 """Cases that one bulk action takes: it is one transaction, and others wait meanwhile."""
 
@@ -272,6 +274,16 @@ class TeamService(Service):
         """Return everybody who has decided, skipped or been assigned a case, by name."""
         names = {name for kind in ("decided", "assigned", "skipped") for name in self._store.team.counted(kind)}
         return tuple(sorted((name for name in names if not name.startswith("(")), key=str.casefold))
+
+    def loads(self, actor: Actor) -> dict[str, int]:
+        """Count the cases that wait and that each reviewer has been given, by name, of the first ``MOST_LOADS``."""
+        given = self._store.team.counted("assigned")
+        return {
+            name: self._store.cases.count_matching(self._waiting(actor, CaseFilter(assignees=(name,))))
+            if name in given
+            else 0
+            for name in self.reviewers()[:MOST_LOADS]
+        }
 
 
 def _names(given: Sequence[str], noun: str, longest: int) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ library once a resample; the tests hold them to scikit-learn, krippendorff and p
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -138,7 +139,7 @@ class Counted:
             return Estimate(None, why="no decision")
         value = float(statistic(self.table))
         if np.isnan(value):
-            return Estimate(None, n=n, why="undefined: nothing varies")
+            return Estimate(None, n=n, why="can't be computed: all verdicts are alike")
         questions = int(self.clusters.max()) + 1
         if questions < LEAST_CLUSTERS:
             return Estimate(value, n=n, why=f"no interval under {LEAST_CLUSTERS} questions")
@@ -280,7 +281,8 @@ def agreement(ratings: Ints, clusters: ArrayLike, categories: Sequence[str]) -> 
 class Pair(NamedTuple):
     """Two reviewers and how far they agree; ``differ`` are the numbers of the units on which their verdicts don't.
 
-    ``apart`` are those of the same verdict with another correction, or about another answer.
+    ``apart`` are those of the same verdict with another correction, or about another answer. ``verdicts`` counts the
+    units by the numbers of both verdicts.
     """
 
     first: str
@@ -290,6 +292,7 @@ class Pair(NamedTuple):
     weighted: Estimate
     differ: tuple[int, ...]
     apart: tuple[int, ...] = ()
+    verdicts: Mapping[tuple[int, ...], int] = {}
 
     @property
     def same(self) -> int:
@@ -333,6 +336,7 @@ def _pair(ratings: Ints, names: tuple[str, str], questions: Ints, ordered: int, 
         kappa(both[(ratings[both] < ordered).all(1)], "linear"),
         tuple(both[~same].tolist()),
         tuple(both[apart].tolist()),
+        Counter(map(tuple, ratings[both].tolist())),
     )
 
 

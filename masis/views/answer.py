@@ -14,7 +14,7 @@ from typing import NotRequired, TypedDict, get_args
 
 from masis.audit.issues import about_same_words
 from masis.audit.sentences import split_sentences
-from masis.schema.audit import Issue
+from masis.schema.audit import ClaimCheck, Issue
 from masis.schema.case import Case, Evidence, Severity
 from masis.schema.review import answer_digest
 from masis.schema.run import Iteration, Run
@@ -25,7 +25,7 @@ from masis.views.issue_history import Course, Followed, course_at, follow
 from masis.views.marks import Bearing, EvidencePiece, Piece, Span, answer_pieces, evidence_pieces, reference_marks
 from masis.views.markup import Block, find_markup, with_markup
 from masis.views.story import nothing_found
-from masis.views.verdicts import ClaimData, ReferenceData, claims, references
+from masis.views.verdicts import WITHOUT_PASSAGE, ClaimData, ReferenceData, claims, references, target_key
 from masis.views.words import COURSE, REFERENCE, SENTENCE, VERDICT, LabelData, Word, label, rule_word
 
 EVIDENCE_SHOWN = 200
@@ -39,13 +39,11 @@ LONGEST_SENTENCE = 700
 """Characters of an issue's words; the answer beside it has the rest."""
 
 REASON_SHOWN = {
-    "uncited_sentence": "",  # says in other words what the description says
     "missing_information": "The evidence also says it; the answer does not.",  # not always asked for, as the issue says
 }
 """The reason that people are shown in place of an issue's own, by its rule."""
 
-UNQUOTED = {"uncited_sentence"}
-"""Rules whose texts don't quote the words they are about."""
+UNCITED = "uncited_sentence"
 
 CLAIM_RULES = {
     "contradicted_claim",
@@ -59,13 +57,14 @@ CLAIM_RULES = {
 
 
 class RaisedData(TypedDict):
-    """What one check or the critic says of a fault."""
+    """What one check or the critic says of a fault; ``restates``: a check that is named first gives its own reason."""
 
     label: LabelData
     severity: str
     description: str
     reason: str
     suggestion: str
+    restates: NotRequired[bool]
 
 
 class IssueData(RaisedData):
@@ -73,7 +72,8 @@ class IssueData(RaisedData):
 
     ``quote`` are the words it is about, where no other text has them. ``insert`` is what a correction adds for a
     missing point, behind the sentence ``after`` where there is one; ``claim`` is then less than
-    zero, and ``EvidencePiece.claims`` has it where the evidence says it.
+    zero, and ``EvidencePiece.claims`` has it where the evidence says it. ``target`` names the row of an uncited
+    sentence among the labels of the form.
     """
 
     number: int
@@ -83,6 +83,7 @@ class IssueData(RaisedData):
     insert: NotRequired[str]
     after: NotRequired[str]
     claim: NotRequired[int]
+    target: NotRequired[str]
     course: NotRequired[LabelData]
     placed: bool
 
@@ -148,7 +149,7 @@ def shown_answer(case: Case, run: Run | None, index: int) -> ShownAnswer:
 
 
 class AnswerViewData(TypedDict):
-    """Everything the answer view draws."""
+    """Everything the answer view draws; ``corrected`` is the answer of an override that stands, in pieces."""
 
     version: str
     shown: ShownAnswer
@@ -169,6 +170,7 @@ class AnswerViewData(TypedDict):
     changes_made: str
     legend: list[LegendEntry]
     audited: bool
+    corrected: NotRequired[list[tuple[str, str]]]
 
 
 def unaudited_answer_view(case: Case, version: str, *, shown: int = EVIDENCE_SHOWN) -> AnswerViewData:
@@ -294,17 +296,23 @@ def _issues(case: Case, iteration: Iteration, courses: dict[str, Course]) -> tup
             return issue.evidence_ids
         return (each.id for each, name in zip(case.evidence, ids, strict=True) if name.search(issue.reason))
 
-    def worded(issue: Issue) -> RaisedData:
+    def worded(issue: Issue, first: Issue) -> RaisedData:
+        again = issue is not first
+        quoted = again and issue.reason and issue.quote and issue.quote in issue.description
         point = issue.rule == "missing_information"
-        reason = REASON_SHOWN.get(issue.rule, issue.reason)
+        reason, suggestion = REASON_SHOWN.get(issue.rule, issue.reason), issue.suggestion
+        if issue.rule == UNCITED:
+            reason, suggestion = _of_uncited(issue, iteration.claims)
         if issue.id in rejected:
             reason = f"{reason} The reviser rejected this: {rejected[issue.id]}".strip()
         return {
             "label": label(VERDICT["partial"] if partly(issue) else _word(issue)),
             "severity": issue.severity,
-            "description": shortened(issue.description.removeprefix(MISSING), LONGEST_SENTENCE),
+            # the words that the fault is about stand above already
+            "description": "" if quoted else shortened(issue.description.removeprefix(MISSING), LONGEST_SENTENCE),
             "reason": shortened(reason, LONGEST_SENTENCE),
-            "suggestion": "" if point else shortened(issue.suggestion, LONGEST_SENTENCE),
+            "suggestion": "" if point else shortened(suggestion, LONGEST_SENTENCE),
+            "restates": again and issue.source == "critic" and bool(first.reason) and first.source != "critic",
         }
 
     faults = sorted(
@@ -312,7 +320,7 @@ def _issues(case: Case, iteration: Iteration, courses: dict[str, Course]) -> tup
     )
     issues: list[IssueData] = []
     for number, (first, *others) in enumerate(faults, 1):
-        span, head = _span(first), worded(first)
+        span, head = _span(first), worded(first, first)
         data: IssueData = {
             "number": number,
             "label": head["label"],
@@ -320,12 +328,13 @@ def _issues(case: Case, iteration: Iteration, courses: dict[str, Course]) -> tup
             "description": head["description"],
             "reason": head["reason"],
             "suggestion": head["suggestion"],
-            "also": [worded(each) for each in others],
+            "also": [worded(each, first) for each in others],
             "evidence": list(dict.fromkeys(name for each in (first, *others) for name in sources(each))),
             "placed": span is not None,
         }
-        if first.rule in UNQUOTED and span is not None:
+        if first.rule == UNCITED and span is not None:  # its texts don't quote the words they are about
             data["quote"] = shortened(iteration.answer[span.start : span.end].strip(), LONGEST_SENTENCE)
+            data["target"] = target_key("sentence", *span)
         if (claim := next((at for at in map(claim_of, (first, *others)) if at is not None), None)) is not None:
             data["claim"] = claim
         if first.rule == "missing_information":
@@ -337,6 +346,24 @@ def _issues(case: Case, iteration: Iteration, courses: dict[str, Course]) -> tup
             data["course"] = label(COURSE[course])
         issues.append(data)
     return issues, [[span for each in fault if (span := _span(each))] for fault in faults]
+
+
+def _of_uncited(issue: Issue, claims: Iterable[ClaimCheck]) -> tuple[str, str]:
+    """Return what the check of its claims says of a sentence that cites nothing, and what to do about it.
+
+    That the sentence cites nothing is no doubt of what it says; where it isn't supported, its claims are issues, too.
+    """
+    span = issue.start or 0, issue.end or 0
+    inside = [each for each in claims if each.claim.start is not None and span[0] <= each.claim.start < span[1]]
+    if not inside or any(each.verdict != "supported" for each in inside):
+        return "", issue.suggestion
+    if found := ", ".join(dict.fromkeys(name for each in inside for name in each.sources)):
+        return f"What it says is supported by {found}.", f"Cite {found}."
+    why = dict.fromkeys(filter(None, (each.steps for each in inside)))
+    return (
+        " ".join((WITHOUT_PASSAGE, *why)),
+        "Label it exempt if it needs no citation, as where it says what the evidence lacks.",
+    )
 
 
 def _citing(iteration: Iteration, evidence: Collection[str], point: str) -> str:

@@ -71,7 +71,8 @@ def entry_about(decision: Decision | None, undone: LogEntry | None) -> str:
     if decision.assignees or decision.tags:
         return ", ".join((*decision.assignees, *decision.tags))
     if answer := decided_about(decision):
-        return answer
+        # what stands is another one: the answer as it was is only what was decided about
+        return f"{answer}, corrected" if decision.corrected_answer is not None else answer
     if undone is None:
         return ""
     who = f" by {undone.decision.reviewer}" if undone.decision else ""

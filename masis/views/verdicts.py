@@ -11,6 +11,8 @@ from masis.settings import OFFLINE
 from masis.views.words import REFERENCE, VERDICT, LabelData, label, model_words
 
 LONGEST_CLAIM = 300
+WITHOUT_PASSAGE = "The check found it right without a passage to cite."
+"""Said of a claim that is supported by no chunk in particular: as a rule it says what the evidence lacks."""
 
 RESOLVED: dict[ResolvedBy, str] = {
     "exact": "It names {id} exactly.",
@@ -55,8 +57,8 @@ class ClaimData(TypedDict):
     target: NotRequired[str]
 
 
-def target_key(kind: Literal["claim", "reference"], start: int, end: int) -> str:
-    """Return the name of a claim or reference at a place of the answer, as labels on it are kept under."""
+def target_key(kind: Literal["claim", "reference", "sentence"], start: int, end: int) -> str:
+    """Return the name of what stands at a place of the answer, as labels on it are kept under."""
     return f"{kind}:{start}-{end}"
 
 
@@ -122,7 +124,8 @@ def _claim_says(check: ClaimCheck) -> list[str]:
     if not says and check.issue:
         says = [_sentence(check.issue)]
     if not says or check.verified:
-        says = [f"{VERDICT[check.verdict].meaning}.", *says]
+        unnamed = check.verdict == "supported" and not check.sources
+        says = [WITHOUT_PASSAGE if unnamed else f"{VERDICT[check.verdict].meaning}.", *says]
     if check.steps:
         says.append(_sentence(check.steps))
     if check.claim.statement:

@@ -94,10 +94,10 @@ def test_a_contradiction_says_what_to_put_instead() -> None:
         evidence_start=14, evidence_end=17, evidence_text="130", reason="the evidence has 130",
     )  # fmt: skip
     found = issues.merged(citations(), (check("contradicted", 0.1, contradictions=(contradiction,)),), (), SETTINGS)
-    assert found[0].suggestion == "chunk_1 says “130”, not “120”: correct it."
+    assert found[0].suggestion == "Correct “120”: chunk_1 says “130”."
     in_source = contradiction.model_copy(update={"kind": "source", "evidence_text": "Minutes (Judge Ash)."})
     found = issues.merged(citations(), (check("contradicted", 0.1, contradictions=(in_source,)),), (), SETTINGS)
-    assert found[0].suggestion == "The source of chunk_1 reads “Minutes (Judge Ash)”, not “120”: correct it."
+    assert found[0].suggestion == "Correct “120”: the source of chunk_1 reads “Minutes (Judge Ash)”."
 
 
 def test_a_misattributed_reference_names_the_better_one() -> None:

@@ -36,17 +36,26 @@ def test_a_lead_adjudicates_by_keys_and_sees_what_was_recorded(open_tab: Callabl
         # for a moment the form before stands there as well: what is expected is waited for
         reason, corrected = form.get_by_label("Reason").first, form.get_by_label("Corrected answer").first
         heading = page.get_by_role("heading", name="Evidence (")
-        for part in (heading, page.get_by_role("button", name="Take Ben's decision"), reason):
+        change = page.get_by_text("Indeed.").first  # what a correction changes, without a scroll
+        for part in (heading, page.get_by_role("button", name="Take Ben's decision"), change):
             assert part.evaluate("each => each.getBoundingClientRect().bottom") < 900
+        expect(reason).to_have_count(0)  # whether one is needed depends on the verdict
         expect(page.locator(".st-key-adjudicated-answer .answer .chosen").first).to_be_in_viewport()
         question = page.locator(".st-key-adjudicated-question")
         assert question.evaluate("each => (each.scrollTop = 40, each.scrollTop)") == 0  # it would stay so on every case
+        page.keyboard.press("h")
+        sheet = page.locator("dialog.sheet[open]")
+        right = "(all, edge) => Math.max(...all.map(each => each.getBoundingClientRect().right)) - edge"
+        edge = sheet.evaluate("each => each.getBoundingClientRect().right")
+        assert sheet.locator("dd").evaluate_all(right, edge) > -60, "no column of the sheet is empty"
+        page.keyboard.press("h")
         page.mouse.click(20, 500)
         page.keyboard.press("ArrowDown")
         frame = "getComputedStyle(document.activeElement, '::before').boxShadow"
         assert page.evaluate(f"[document.activeElement.tagName, {frame}]") == ["MAIN", "none"]
         buttons = page.locator(".st-key-final-verdicts")
         before = buttons.evaluate("each => each.getBoundingClientRect().top")
+        page.keyboard.press("t")  # leads nowhere yet, and keeps no key back
         page.keyboard.press("o")
         expect(corrected).to_be_focused()
         expected = corrected.input_value()
@@ -79,14 +88,18 @@ def test_a_lead_adjudicates_by_keys_and_sees_what_was_recorded(open_tab: Callabl
         expect(form.get_by_label("Note").first).to_be_focused()
         page.keyboard.press("Escape")
         page.keyboard.press("x")
+        expect(page.locator(".st-key-final-usual li").first).to_be_visible()
         page.keyboard.type("x, even so 1", delay=20)  # what follows the key at once is typed, and is no key
         expect(reason).to_have_value("x, even so 1")
-        expect(page.get_by_role("button", name="Reject the answer as final verdict").first).to_be_enabled()
+        expect(page.get_by_role("button", name="Reject the answer").first).to_be_enabled()
+        page.mouse.move(400, 150)
+        page.mouse.wheel(0, 15)
         page.keyboard.press("Control+Enter")
         done = page.get_by_text(f"{DIFFERING[0]}: rejected as final verdict, “")
         expect(done).to_be_in_viewport()
         expect(page.get_by_text("1 left for you, 1 decided now")).to_be_visible()
         tab.settle()
+        assert page.get_by_test_id("stMain").evaluate("each => each.scrollTop") == 0, "the next case opens at its top"
         moved = abs(buttons.evaluate("each => each.getBoundingClientRect().top") - before)
         assert moved < 12, "what was recorded takes no line of its own above the buttons"
         with closing(Workbench.open(tmp_path / "team.db")) as workbench:
@@ -117,6 +130,19 @@ def test_a_lead_adjudicates_by_keys_and_sees_what_was_recorded(open_tab: Callabl
         page.keyboard.press("p")
         expect(reason).to_have_value("x, even so 1")
         tab.settle()
+        page.keyboard.press("t")
+        reason.fill("")
+        usual = page.locator(".st-key-final-usual li")
+        page.keyboard.press("3")
+        expect(reason).to_have_value(usual.nth(2).inner_text())
+        page.keyboard.press("3")  # there is one now: a digit is a digit
+        expect(reason).to_have_value(usual.nth(2).inner_text() + "3")
+        reason.fill("")
+        usual.nth(1).click()
+        expect(reason).to_have_value(usual.nth(1).inner_text())
+        reason.fill("x, even so 1")
+        page.keyboard.press("Escape")
+        tab.settle()
         for key, whose in (("2", "Ben’s"), ("1", "Ada’s"), ("2", "Ben’s")):  # they switch, and type nothing
             page.keyboard.press(key)
             expect(form.get_by_label(f"Reason ({whose}").first).to_have_value("read")
@@ -126,6 +152,21 @@ def test_a_lead_adjudicates_by_keys_and_sees_what_was_recorded(open_tab: Callabl
                 act = page.locator(".st-key-final-act").evaluate("each => each.getBoundingClientRect().top")
                 for part in (changes.first, form.get_by_label("Note").first):
                     assert part.evaluate("each => each.getBoundingClientRect().bottom") <= act < 880
+                page.set_viewport_size({"width": 900, "height": 900})
+                place = "each => each.getBoundingClientRect().toJSON()"
+                record, note, said = (
+                    page.locator(f".st-key-{name}").first.evaluate(place)
+                    for name in ("final-submit", "final-note", "adjudication-said")
+                )
+                assert note["bottom"] <= record["top"]
+                assert record["bottom"] < 900
+                assert record["height"] < 45, "the words of the button take one line"
+                above, below = (
+                    page.locator(f".st-key-{name}").evaluate(place) for name in ("adjudication-bar", "adjudication")
+                )
+                assert said["top"] - above["top"] < 60, "no blank line parts the bar from what it says"
+                assert below["top"] - above["bottom"] < 30
+                page.set_viewport_size({"width": 1440, "height": 900})
         page.keyboard.press("t")
         expect(reason).to_be_focused()
         expect(reason).to_have_value("read")

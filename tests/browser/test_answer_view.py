@@ -15,6 +15,7 @@ from masis.views.answer import answer_view, for_browser
 from tests.browser.conftest import Tab
 from tests.browser.mounting import Mounted
 from tests.browser.test_demo import FABRICATED, audited
+from tests.cases import case_of
 
 OpenTab = Callable[..., Tab]
 
@@ -60,6 +61,11 @@ def test_why_a_case_needs_review_stays_within_the_window_with_the_technical_part
         "box => [box.getBoundingClientRect().left, box.getBoundingClientRect().right, box.scrollWidth, box.clientWidth]"
     )
     assert (left >= 0, right <= width, inner <= shown) == (True, True, True)
+    for go_on in (lambda: mounted.page.mouse.click(10, 790), lambda: mounted.page.keyboard.press("n")):
+        expect(panel).to_be_visible()
+        go_on()
+        expect(panel).to_be_hidden()
+        root.get_by_text("Why it needs review").click()
 
 
 def test_every_mark_says_why_beside_the_evidence_without_hovering(answer_page: Page) -> None:
@@ -95,18 +101,40 @@ def test_marks_and_evidence_answer_to_the_keyboard(answer_page: Page) -> None:
     )
 
 
-def test_a_correction_begins_at_the_gravest_issue_with_its_evidence_lit(answer_page: Page, fabricated: Any) -> None:
-    end = answer_page.evaluate(
+def test_a_correction_begins_with_the_words_of_the_gravest_issue_and_its_evidence_lit(
+    answer_page: Page, fabricated: Any
+) -> None:
+    chosen = answer_page.evaluate(
         """() => {
             const detail = {}
             window.dispatchEvent(new CustomEvent("masis-correct", { detail }))
-            return detail.end
+            return [detail.start, detail.end]
         }"""
     )
-    first = next(each for each in fabricated["pieces"] if 1 in each.get("issues", ()))
-    sentence = "".join(each["text"] for each in fabricated["pieces"] if each.get("sentence") == first["sentence"])
-    assert "".join(each["text"] for each in fabricated["pieces"])[:end].endswith(sentence.strip())
+    words = "".join(each["text"] for each in fabricated["pieces"] if 1 in each.get("issues", ())).strip()
+    assert "".join(each["text"] for each in fabricated["pieces"])[slice(*chosen)] == words
     expect(answer_page.locator(".why-panel")).to_contain_text("Issue 1")
+
+
+def test_a_correction_that_stands_is_seen_first_and_the_answer_with_its_marks_a_press_away(
+    mount: Callable[..., Mounted], fabricated: Any
+) -> None:
+    mounted = mount("answer_view")
+    page = mounted.page
+    mounted.draw({**fabricated, "corrected": [["same", "It is "], ["out", "1950"], ["in", "1931"]]})
+    corrected, marked = page.locator(".text.corrected"), page.locator(".text:not(.corrected)")
+    expect(corrected.locator("ins")).to_have_text("1931")
+    expect(marked).to_be_hidden()
+    expect(page.locator(".legend")).to_be_hidden()
+    page.get_by_role("button", name="Original answer").click()
+    expect(marked).to_be_visible()
+    expect(corrected).to_be_hidden()
+    page.evaluate("window.dispatchEvent(new Event('masis-version', { cancelable: true }))")
+    expect(corrected).to_be_visible()
+    page.evaluate(
+        "window.dispatchEvent(new CustomEvent('masis-issue', { detail: 1 }))"
+    )  # its words are in the original
+    expect(marked).to_be_visible()
 
 
 def test_an_adjudication_opens_at_the_passages_of_the_worst_issue_and_its_page_stays(
@@ -125,6 +153,10 @@ def test_an_adjudication_opens_at_the_passages_of_the_worst_issue_and_its_page_s
     for passage in (".evidence .lit-against", ".answer .chosen"):
         expect(mounted.page.locator(passage).first).to_be_in_viewport()
     assert mounted.page.evaluate("window.scrollY") == 0
+    legend, left = (mounted.page.locator(each).bounding_box() for each in (".legend", ".left"))
+    assert legend
+    assert left
+    assert legend["y"] >= left["y"] or legend["y"] + legend["height"] <= left["y"], "a sliver of it is seen"
     expect(mounted.page.locator(".why-panel .reason")).to_have_count(0)  # the page says it in words above
 
 
@@ -317,6 +349,19 @@ def test_f_goes_on_from_the_issue_clicked_and_shows_where_its_words_begin(answer
     assert box["y"] >= 64, "the head of the page lies over it"
 
 
+def test_what_the_critic_says_once_more_of_a_fault_stands_on_its_card_alone(
+    mount: Callable[..., Mounted], fabricated: Any
+) -> None:
+    first = fabricated["issues"][0]
+    also = [{**first, "reason": f"Said by {who}.", "restates": who == "critic"} for who in ("critic", "a check")]
+    mounted = mount("answer_view")
+    root = mounted.draw({**fabricated, "issues": [{**first, "also": also}]})
+    mounted.page.evaluate("window.dispatchEvent(new CustomEvent('masis-issue', { detail: 1 }))")
+    expect(root.locator(".why-panel")).to_contain_text("Said by a check.")
+    expect(root.locator(".why-panel")).not_to_contain_text("Said by critic.")
+    expect(root.locator(".issue")).to_contain_text("Said by critic.")
+
+
 def test_what_is_missing_is_read_beside_its_passage_and_handed_to_the_correction(
     mount: Callable[..., Mounted], fabricated: Any
 ) -> None:
@@ -347,6 +392,53 @@ def test_what_is_missing_is_read_beside_its_passage_and_handed_to_the_correction
             "text => { window.masisCorrection = text; dispatchEvent(new Event('masis-corrected')) }", correction
         )
         expect(insert).to_be_visible(visible=offered)
+
+
+def test_a_correction_is_told_which_issues_it_has_left_as_they_stand(mount: Callable[..., Mounted]) -> None:
+    case = case_of(
+        "The bridge is 210 metres long [c1]. It was opened in 1950 [c9]. It was painted in 1960 [c9].",
+        {"c1": "The bridge is 120 metres long. It was opened in 1931."},
+    )
+    mounted = mount("answer_view")
+    data = answer_view(case, run_audit(case), 0)
+    mounted.draw(data)
+    number = {each["label"]["text"]: each["number"] for each in data["issues"]}
+    assert [each["label"]["text"] for each in data["issues"]].count("fabricated") == 2
+
+    def left(corrected: str) -> list[int]:
+        asked = """corrected => {
+            const detail = { corrected }
+            window.dispatchEvent(new CustomEvent("masis-untouched", { detail }))
+            return [detail.count, ...detail.left.map(each => each.number)]
+        }"""
+        count, *numbers = mounted.page.evaluate(asked, corrected)
+        assert count == len(data["issues"])
+        return sorted(numbers)
+
+    answer = case.answer or ""
+    everything = sorted(each["number"] for each in data["issues"])
+    assert left(answer) == everything
+    assert number["contradicted"] not in left(answer.replace("210", "120"))
+    assert len(left(answer.replace("1960 [c9]", "1960"))) == len(everything) - 1
+
+
+def test_the_words_of_an_issue_are_its_claim_though_the_critic_names_the_sentence(
+    mount: Callable[..., Mounted], fabricated: Any
+) -> None:
+    pieces = [
+        {"text": "A has two", "sentence": 0, "issues": [1], "claims": [0], "ends": [1]},
+        {"text": ", and B has three.", "sentence": 0, "issues": [1, 2], "claims": [1], "ends": [2]},
+    ]
+    issues = [{**fabricated["issues"][0], "number": number, "claim": number - 1} for number in (1, 2)]
+    mounted = mount("answer_view")
+    mounted.draw({**fabricated, "pieces": pieces, "blocks": [], "issues": issues})
+    asked = """corrected => {
+        const [correct, untouched] = [{}, { corrected }]
+        window.dispatchEvent(new CustomEvent("masis-correct", { detail: correct }))
+        window.dispatchEvent(new CustomEvent("masis-untouched", { detail: untouched }))
+        return [correct.start, correct.end, ...untouched.left.map(each => each.number)]
+    }"""
+    assert mounted.page.evaluate(asked, "A has one, and B has three.") == [0, len("A has two"), 2]
 
 
 def test_the_card_of_an_uncited_sentence_quotes_it_and_the_reason_names_its_evidence(

@@ -105,10 +105,15 @@ def test_the_label_that_a_key_leads_to_stands_above_the_foot_of_the_form(draw: D
     page.set_viewport_size({"width": 420, "height": 420})
     for key in ("x", "3", "l"):
         page.keyboard.press(key)
-    select, foot = page.locator("select:focus").bounding_box(), page.locator(".foot").bounding_box()
-    assert select
-    assert foot
-    assert select["y"] + select["height"] <= foot["y"]
+
+    def stands_above() -> bool:
+        select, foot = page.locator("select:focus").bounding_box(), page.locator(".foot").bounding_box()
+        return bool(select and foot and select["y"] + select["height"] <= foot["y"])
+
+    assert stands_above()
+    page.locator("select:focus").select_option(index=2)  # what confirms it makes the foot higher
+    says(page).to_contain_text("Labelled")
+    assert stands_above()
 
 
 def test_a_correction_that_was_submitted_does_not_stand_under_the_next_answer(draw: Draw) -> None:
@@ -143,6 +148,8 @@ def test_a_held_key_decides_nothing(draw: Draw) -> None:
 def test_no_key_acts_while_a_control_elsewhere_has_the_focus_until_esc_leaves_it(draw: Draw, elsewhere: str) -> None:
     page = draw()
     page.locator(f"body > {elsewhere}").focus()
+    page.keyboard.press("d")  # the page has a button for it, which acts whatever has the focus
+    expect(page.locator(".message").first).to_be_hidden()
     for key in ("a", "x", "Control+Enter", "n"):
         page.keyboard.press(key)
     assert not draw.sent()  # type: ignore[attr-defined]
@@ -165,7 +172,7 @@ def test_o_goes_to_the_correction_and_what_is_typed_there_is_no_command(draw: Dr
     assert not [each for each in draw.sent() if each[1] == "act"]  # type: ignore[attr-defined]
 
 
-def test_the_correction_is_as_high_as_its_text_with_the_cursor_in_the_faulty_sentence(draw: Draw) -> None:
+def test_the_correction_is_as_high_as_its_text_with_the_words_of_the_issue_selected(draw: Draw) -> None:
     draw.page.evaluate(  # type: ignore[attr-defined]
         """() => {
           const columns = ["", ""].map(() => Object.assign(document.createElement("div"), { style: "flex: 1" }))
@@ -177,7 +184,7 @@ def test_the_correction_is_as_high_as_its_text_with_the_cursor_in_the_faulty_sen
           columns[0].append("The answer")
           columns[1].append(document.getElementById("host"))
           window.addEventListener("masis-correct", ({ detail }) => {
-            Object.assign(detail, window.faulty ?? { start: 40, end: 40 })
+            Object.assign(detail, window.faulty ?? { start: 39, end: 41 })
           })
         }"""
     )
@@ -187,18 +194,36 @@ def test_the_correction_is_as_high_as_its_text_with_the_cursor_in_the_faulty_sen
     expect(editor).to_have_class("block editor docked")
     short = editor.evaluate("box => box.offsetHeight")
     assert short < 150
-    page.keyboard.type(" high")
-    expect(field).to_have_value(f"{(CASE.answer or '')[:40]} high{(CASE.answer or '')[40:]}")
+    page.keyboard.type("Later it")
+    expect(field).to_have_value(f"{(CASE.answer or '')[:39]}Later it{(CASE.answer or '')[41:]}")
     field.fill("Another line.\n" * 60)
     height, covered = editor.evaluate("box => [box.offsetHeight, parseFloat(getComputedStyle(box).bottom)]")
     assert (short < height <= 0.4 * page.evaluate("innerHeight") + 1, covered) == (True, 0)
     assert field.evaluate("box => box.scrollHeight > box.clientHeight")
-    # the words of an issue that was gone to are selected where the correction still has them
+    # once the correction has changed they are looked for in it
     page.evaluate("window.faulty = { start: 4, end: 10 }")
     field.fill(f"At last: {CASE.answer}")
     page.keyboard.press("Escape")
     page.keyboard.press("o")
     chosen = field.evaluate("box => box.value.slice(box.selectionStart, box.selectionEnd)")
+    assert chosen == f"{CASE.answer}"[4:10]
+
+
+def test_a_correction_names_the_issues_it_has_left_and_leads_to_each(draw: Draw) -> None:
+    draw.page.evaluate(  # type: ignore[attr-defined]
+        """() => {
+          const left = [{ number: 1, text: "fabricated" }, { number: 3, text: "uncited" }]
+          window.addEventListener("masis-untouched", ({ detail }) => Object.assign(detail, { count: 3, left }))
+          window.addEventListener("masis-correct", ({ detail }) => Object.assign(detail, { start: 4, end: 10 }))
+        }"""
+    )
+    draft = forms.FormFields(verdict="override", corrected=f"At last: {CASE.answer}").model_dump(mode="json")
+    page = draw(draft=draft, check=forms.check(draft["corrected"], CASE, shown=CASE.answer))
+    expect(page.get_by_text("2 of 3 issues left as they stand:")).to_be_visible()
+    page.get_by_role("button", name="3 uncited").click()
+    chosen = page.get_by_label("Corrected answer").evaluate(
+        "box => box.value.slice(box.selectionStart, box.selectionEnd)"
+    )
     assert chosen == f"{CASE.answer}"[4:10]
 
 
@@ -224,6 +249,22 @@ def test_a_key_that_cannot_act_says_why(draw: Draw) -> None:
     page.keyboard.press("a")
     says(page).to_contain_text("Decided by Bo and Cy.")
     assert not posted(draw)
+
+
+def test_v_leads_to_a_correction_that_stands_before_it_leads_to_a_revision(draw: Draw) -> None:
+    page = draw()
+    page.keyboard.press("v")
+    page.evaluate("window.addEventListener('masis-version', event => event.preventDefault())")  # as the answer does
+    page.keyboard.press("v")
+    assert [value["kind"] for _, name, value in draw.sent() if name == "act"] == ["switch"]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(("base", "title"), [("run/1", "that the audit missed"), ("", "that you found")])
+def test_nothing_is_said_to_be_missed_by_an_audit_that_is_hidden_or_was_not_made(
+    draw: Draw, base: str, title: str
+) -> None:
+    page = draw(labels={"base": base, "rows": [], "choices": {}})
+    expect(page.get_by_text("Issues that")).to_have_text(f"Issues {title}")
 
 
 def test_a_suggested_name_is_confirmed_before_anything_is_recorded_under_it(draw: Draw) -> None:

@@ -167,11 +167,14 @@ def test_an_assigned_case_is_offered_to_its_reviewer_and_found_by_name_and_tag(w
         "case-2",
     ]
     assert workbench.team.why_empty(ADA, CaseFilter(assignees=("Ben",))).assigned == {"Ben": 2}
+    assert workbench.team.loads(ADA) == {"Ben": 2}
     workbench.team.unassign(ADA, ["case-0"], ["Ben"])
     workbench.team.untag(BEN, ["case-1"], ["dosage"])
     assert workbench.team.count_open(ADA, ALL) == 4
     assert workbench.store.team.counted("tagged") == {"dosage": 1}
-    assert workbench.store.team.counted("assigned") == {"Ben": 1}
+    assert workbench.store.team.counted("assigned") == workbench.team.loads(ADA) == {"Ben": 1}
+    decide(workbench, BEN, "case-1")
+    assert workbench.team.loads(ADA) == {"Ben": 0}  # what is decided waits no more
 
 
 def test_a_queue_counts_exactly_the_cases_it_offers(workbench: Workbench) -> None:

@@ -57,6 +57,7 @@ from tests.reviewing import ADA
 from tests.trust.conftest import DOUBT, decided
 
 Audited = Callable[..., None]
+ALIKE = "can't be computed: all verdicts are alike"
 SERIOUS = ReviewReason(code="invalid_reference", message="1 reference cites no evidence.")
 
 
@@ -364,7 +365,7 @@ def test_fitting_orders_the_queue_and_runs_record_the_score(bench: Workbench, au
         (Estimate(0.7, 0.62, 0.78, 90), "substantial agreement beyond chance"),
         (Estimate(0.5, 0.3, 0.7, 90), "moderate agreement beyond chance; it may be fair to substantial"),
         (Estimate(-0.1, n=9), "9 cases: too few to tell how strong agreement beyond chance is"),
-        (Estimate(None, n=9, why="undefined: nothing varies"), "undefined: nothing varies"),
+        (Estimate(None, n=9, why=ALIKE), "agreement beyond chance can't be computed: all verdicts are alike"),
         (Estimate(1.0, n=1), "1 case: too few to tell how strong agreement beyond chance is"),
     ],
 )
@@ -477,7 +478,7 @@ def test_what_is_undefined_says_so_and_what_is_certain_is_one() -> None:
     same = agreement(np.zeros((80, 2), dtype=int), np.arange(80), ("approve", "reject"))
     assert same.raw.value == 1.0
     assert same.alpha.value is None
-    assert "undefined" in same.alpha.why
+    assert same.alpha.why == ALIKE
     assert same.ac1.value == 1.0
     (pair,) = pairs(np.zeros((80, 2), dtype=int), ("ann", "bo"), np.arange(80), 2)
     assert pair.kappa.value is None
@@ -516,6 +517,7 @@ def test_pairs_lead_to_what_they_differ_on() -> None:
     ratings = np.array([[0, 0, -1], [0, 1, 1], [1, 1, -1], [0, -1, 0], [3, 0, -1]])
     first, *others = pairs(ratings, ("ann", "bo", "cy"), np.arange(5), 3)
     assert (first.first, first.second, first.differ, first.raw.n) == ("ann", "bo", (1, 4), 4)
+    assert first.verdicts == {(0, 0): 1, (0, 1): 1, (1, 1): 1, (3, 0): 1}
     assert (first.kappa.n, first.weighted.n, first.weighted.value) == (4, 3, pytest.approx(0.4))
     assert {(each.first, each.second) for each in others} == {("ann", "cy"), ("bo", "cy")}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -22,7 +23,7 @@ from masis.ui.new_audit.form import unusable_model
 from masis.ui.review import case as case_page
 from masis.ui.review.compare import chosen_runs
 from masis.ui.review.run_list import run_row
-from tests.reviewing import ADA
+from tests.reviewing import ADA, decide
 from tests.ui.conftest import Serve, labels, open_page, press, texts
 
 CASE = "strategy-01-fabricated"
@@ -68,6 +69,11 @@ def page(**address: str) -> AppTest:
     return open_page(**({"case": CASE} | address))
 
 
+def drawn(app: AppTest) -> str:
+    """What the components of a page are given."""
+    return "\n".join(str(element.proto) for element in app.main if hasattr(element, "proto")).replace("\\'", "'")
+
+
 def test_the_newest_audit_is_shown_and_others_can_be_chosen(workbench: Workbench) -> None:
     newest, older = runs_of(workbench)
     app = page()
@@ -86,8 +92,23 @@ def test_the_newest_audit_is_shown_and_others_can_be_chosen(workbench: Workbench
 def test_the_head_says_what_is_worst_about_the_original_answer_whichever_is_shown(
     workbench: Workbench, iteration: str, whose: str
 ) -> None:
-    shown = "\n".join(str(element.proto) for element in page(iteration=iteration).main if hasattr(element, "proto"))
-    assert f"{whose}Cites [chunk_99], which doesn't exist" in shown.replace("\\'", "'")
+    assert f"{whose}Cites [chunk_99], which doesn't exist" in drawn(page(iteration=iteration))
+
+
+def test_a_decided_case_says_calmly_by_whom_and_shows_the_correction_before_the_original(
+    audited_workbench: Workbench,
+) -> None:
+    given = {
+        "iteration": 1,
+        "reason": "It cites nothing.",
+        "corrected_answer": "The turbines stand off Norway [chunk_4].",
+    }
+    decide(audited_workbench, CASE, "override", **given)
+    shown = drawn(page())
+    assert "Overridden by Ada: It cites nothing. The audit had found: Cites [chunk_99]" in shown
+    assert re.search(r"corrected\W+(?:in|out|same)\W", shown)
+    for another in ({"iteration": "2"}, {"iteration": "1", "against": "2"}):  # what was asked for is shown
+        assert not re.search(r"corrected\W+(?:in|out|same)\W", drawn(page(**another)))
 
 
 def test_an_audit_that_is_none_of_this_case_is_said_to_be_none(workbench: Workbench) -> None:

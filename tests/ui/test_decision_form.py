@@ -156,6 +156,17 @@ def test_the_decision_says_which_iteration_was_seen_and_how(run: Run) -> None:
         assert run.iterations[0].answer[label.start : label.end] == label.text
 
 
+def test_an_uncited_sentence_can_be_labelled_as_one_that_needs_no_citation() -> None:
+    answer = "The bridge is 120 metres long [a]. It is grey."
+    iteration = run_audit(case_of(answer, {"a": "The bridge is 120 metres long."})).iterations[0]
+    (row,) = (each for each in forms.label_rows(iteration) if each["kind"] == "sentence")
+    assert [code for code, _ in forms.choices()["sentence"]] == [row["verdict"], "exempt"]
+    posted = forms.read_fields({"labels": {"run/1": {row["key"]: "exempt"}}})
+    (label,) = forms.target_labels(iteration, posted.labels["run/1"])
+    assert (label.target, label.text, label.label) == ("sentence", "It is grey.", "exempt")
+    assert label.note == "the audit says uncited"
+
+
 def test_a_correction_not_submitted_as_override_is_not_kept_and_a_case_without_an_audit_can_be_decided(
     run: Run,
 ) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
 from urllib.parse import parse_qs
 
 import pytest
@@ -45,6 +47,12 @@ def shown_rows(app: AppTest) -> str:
     return "\n".join(str(element.proto) for element in app.main if hasattr(element, "proto"))
 
 
+def cells(app: AppTest, table: str) -> list[list[Any]]:
+    """Return what the rows of a table hold."""
+    (data,) = [json.loads(each.proto.json) for each in app.get("bidi_component") if table in each.proto.id]
+    return [row["cells"] for row in data["rows"]]
+
+
 def test_opening_a_case_takes_it_and_opening_another_gives_it_back(audited_workbench: Workbench) -> None:
     app = opened("review", case=CASE)
     assert [(lease.case_id, lease.reviewer) for lease in audited_workbench.store.team.leases()] == [(CASE, "Ada Lind")]
@@ -81,6 +89,11 @@ def test_reviewers_who_differ_are_listed_and_their_case_decided_for_good(audited
     assert "whose correction, or approved answer, stands as well." in texts(team)
     assert "1 case: too few to tell how strong agreement beyond chance is." in texts(team)  # as Trust says it
     assert "Ada Lind: Approved, Ben: Rejected" in shown_rows(team)
+    assert cells(team, "team-verdicts") == [
+        ["Ada Lind: Approved", None, 1],
+        ["Ada Lind: Rejected", None, None],
+    ]
+    assert cells(team, "differing")[0][1]["pills"][0]["text"] == audited_workbench.cases.summary(CASE).severity
     leads = opened("team", "Cleo")
     (review,) = [each.proto for each in leads.get("page_link") if each.proto.label.startswith("Review ")]
     cleo = Actor(name="Cleo")
@@ -139,20 +152,20 @@ def test_taking_a_side_fills_the_form_and_records_what_the_adjudicator_leaves_th
     assert "1 case has reviewers who differ. 1 differs in the correction." in texts(opened("team", "Cleo"))
     app = opened("team", "Cleo", case=CASE)
     assert '{"kind": "in", "text": " Indeed."}' in shown_rows(app).replace('\\"', '"')
-    assert texts(app).count("Changes to the answer") == 2  # of each; what differs between them is folded
+    assert shown_rows(app).count("Changes to the answer") == 2  # of each; what differs between them is folded
     assert [each.label.replace("\\", "") for each in app.expander] == ["Changes to Ada Lind's correction"]
     assert [each.proto.shortcut for each in app.button if each.key == "take-1"] == ["1"]
     press(app, "take-1")
     assert audited_workbench.cases.summary(CASE).state == "needs_adjudication"
     assert app.text_area(key=f"final-corrected-{CASE}").value == given["corrected_answer"]
     reason = app.text_area(key=f"final-reason-{CASE}")
-    assert (reason.label, reason.value) == ("Reason (Ada Lind’s: change it where yours differs)", "read")
+    assert (reason.label, reason.value) == ("Reason (Ada Lind’s, unchanged)", "read")
     reason.input("One word was missing.").run()
     assert app.text_area(key=f"final-reason-{CASE}").label == "Reason (changed from Ada Lind’s)"
     note = app.text_area(key=f"final-note-{CASE}")
     assert note.value == "One word."
     note.input("Two words.")
-    press(app, "Record the corrected answer as final verdict")
+    press(app, "Record the corrected answer")
     entry = audited_workbench.cases.open(CASE).decision
     assert entry.decision is not None
     final = entry.decision
@@ -163,7 +176,7 @@ def test_taking_a_side_fills_the_form_and_records_what_the_adjudicator_leaves_th
     assert whose_decision(final, decisions) == "Ada Lind’s decision, with changes"
     app = opened("team", "Cleo", case=CASE)
     press(app, "undo-adjudication")
-    press(app, "Record the corrected answer as final verdict")
+    press(app, "Record the corrected answer")
     again = audited_workbench.cases.open(CASE).decision.decision
     assert (again.labels, again.note, again.extra["taken_from"]) == ((label,), "Two words.", "Ada Lind")
 
@@ -183,13 +196,16 @@ def test_a_settled_verdict_is_shown_whole_and_changed_only_on_request_with_a_rea
     differing(audited_workbench, CASE)
     app = opened("team", "Cleo", case=CASE)
     press(app, "take-1")
-    press(app, "Record the corrected answer as final verdict")
+    press(app, "Record the corrected answer")
     shown = texts(app).replace("\\", "")
     assert ":blue[Overridden] by Cleo (Ada Lind’s decision, as it was)." in shown
     assert "Ada Lind’s reason: read\nAda Lind’s note: Ada: see chunk 2." in shown
-    assert "Changes to the answer" in shown
+    assert "Changes to the answer" in shown_rows(app)
     assert not [each for each in app.button if each.key in ("final-approve", "take-1")]
-    press(app, "final-change")
+    press(app, "Change it")
+    press(app, "Keep it")
+    assert not [each for each in app.button if each.key == "final-approve"]
+    press(app, "Change it")
     press(app, "final-approve")
     press(app, "A reason is needed")
     assert "it replaces a verdict that stands" in app.warning[0].value
@@ -215,6 +231,7 @@ def test_what_the_lead_typed_is_a_version_beside_the_sides_that_no_side_and_no_r
     differing(audited_workbench, CASE)
     app = opened("team", "Cleo", case=CASE)
     press(app, "final-override")
+    assert app.button(key="final-submit").label == "Nothing is changed yet"
     app.text_area(key=f"final-reason-{CASE}").input("Mine.").run()
     press(app, "Nothing is changed yet")
     assert "changes nothing in the answer" in app.warning[0].value
@@ -230,7 +247,7 @@ def test_what_the_lead_typed_is_a_version_beside_the_sides_that_no_side_and_no_r
         assert app.button(key="take-3").label == "Take mine"
         assert "**Mine**: :blue[Overridden]" in texts(app)
     # both reasons read alike: it is the one of the side that was taken
-    assert app.text_area(key=f"final-reason-{CASE}").label == "Reason (Ben’s: change it where yours differs)"
+    assert app.text_area(key=f"final-reason-{CASE}").label == "Reason (Ben’s, unchanged)"
     press(app, "take-3")
     assert [each.value for each in app.text_area] == mine
     app.query_params["case"] = "docs-02-altered"
@@ -255,7 +272,7 @@ def test_what_the_lead_typed_is_a_version_beside_the_sides_that_no_side_and_no_r
     assert [each.value for each in app.text_area] == mine
     press(app, "take-2")
     press(app, "final-override")  # whose reason stands there is still said
-    assert app.text_area(key=f"final-reason-{CASE}").label == "Reason (Ben’s: change it where yours differs)"
+    assert app.text_area(key=f"final-reason-{CASE}").label == "Reason (Ben’s, unchanged)"
 
 
 def test_words_that_the_lead_typed_are_no_reviewer_s_though_one_wrote_the_same(audited_workbench: Workbench) -> None:
@@ -405,7 +422,7 @@ def test_what_is_undone_is_the_verdict_shown_and_what_was_typed_is_kept(audited_
     assert app.query_params["case"] in (first, [first])
     assert f"{second}: escalated, “" in texts(app).replace("\\", "")
     assert app.text_area(key=f"final-corrected-{first}").value == "Mine."
-    press(app, "Record the corrected answer as final verdict")
+    press(app, "Record the corrected answer")
     assert audited_workbench.cases.summary(first).state == "overridden"
     app.query_params["case"] = second
     app.run()
@@ -436,33 +453,69 @@ def test_policy_rubric_and_assignments_are_set_on_the_page(audited_workbench: Wo
     assert not app.warning
     assert next(each for each in app.radio if each.label.startswith("When a reviewer")).value == "first"
     assert app.button(key="set-policy").disabled
-    next(area for area in app.text_area if area.label == "Scores").input("Clarity: 1-5 | 5 is best")
+    assert app.button(key="set-rubric").disabled
+    typed(app, "Rubric-Scores", "Clarity: 1-5 | 5 is best")
     press(app, "Set this rubric")
     assert audited_workbench.store.team.in_force(Rubric).scores == (
         RubricScore(name="Clarity", low=1, high=5, guidance="5 is best"),
     )
-    next(area for area in app.text_area if area.label == "Scores").input("Clarity")
+    assert app.button(key="set-rubric").disabled
+    typed(app, "Rubric-Scores", "Clarity")
     press(app, "Set this rubric")
     assert audited_workbench.store.team.in_force(Rubric).version == 1
     assert "is no score" in "\n".join(str(each.value) for each in app.warning)
-    types = next(area for area in app.text_area if area.label == "Types")
-    assert types.value.startswith("fabricated citation | cites evidence")
-    types.input("too long | over 300 words\nrude")
+    assert "fabricated citation | cites evidence" in shown_rows(app)
+    typed(app, "LabelTypes-Types", "too long | over 300 words\nrude")
     press(app, "Set these label types")
     assert audited_workbench.store.team.in_force(LabelTypes).names == ("too long", "rude")
-    next(area for area in app.text_area if area.label == "Types").input("rude\nRude")
+    typed(app, "LabelTypes-Types", "rude\nRude")
     press(app, "Set these label types")
     assert audited_workbench.store.team.in_force(LabelTypes).version == 1
     assert "two label types have the same name" in "\n".join(str(each.value) for each in app.warning)
     audited_workbench.team.assign(ADA, ["docs-02-altered"], ["Ben"])
     app.run()
+    assert "Waiting cases that each has been given: Ben 1." in texts(app)
     cases, names = app.multiselect
+    worst = audited_workbench.cases.summary(CASE).severity
+    assert any(f"{worst} · {CASE} · " in option for option in cases.options)
     assert (names.label, names.options) == ("Reviewers", ["Ben"])
     assert "first" not in cases.label  # all are listed
     cases.select(cases.options[0])
     names.select("Ben")
     press(app, "Assign the chosen cases")
     assert audited_workbench.store.team.counted("assigned") == {"Ben": 2}
+    assert "Waiting cases that each has been given: Ben 2." in texts(app)
+    assert "Done for 1 case" in texts(app)
+
+
+def test_two_reviewers_of_several_are_chosen_from_those_who_agree_least(audited_workbench: Workbench) -> None:
+    audited_workbench.team.set(ADA, QueuePolicy(reviewers=3))
+    for name, verdict in ((ADA.name, "approve"), (BEN.name, "approve"), ("Cleo", "reject")):
+        decide(audited_workbench, CASE, verdict, name)
+    app = opened("team")
+    alike = "Ada Lind and Ben: 1 of 1 alike"
+    assert app.selectbox(key="team-pair").options[0] != alike
+    app.selectbox(key="team-pair").select(alike).run()
+    assert cells(app, "team-verdicts") == [["Ada Lind: Approved", 1]]
+
+
+def typed(app: AppTest, field: str, text: str) -> None:
+    """Type into a field of a record of the team: the draft of the version in force."""
+    app.session_state[f"team-{field}"] |= {str(number): text for number in range(3)}
+    app.run()
+
+
+@pytest.mark.parametrize(
+    ("reviewers", "says"), [(2, "The same as the rule above: 2 of 2 reviewers"), (3, "Costs fewer adjudications")]
+)
+def test_a_rule_that_changes_nothing_says_so_and_the_policy_who_may_set_it(
+    audited_workbench: Workbench, reviewers: int, says: str
+) -> None:
+    audited_workbench.team.set(ADA, QueuePolicy(reviewers=reviewers))
+    app = opened("team")
+    rule = next(each for each in app.radio if each.label == "Which verdict stands")
+    assert rule.proto.captions[1].startswith(says)
+    assert "anybody who types a name may set the policy and adjudicate" in texts(app)
 
 
 @pytest.mark.parametrize("line", ["Clarity: 1-5 | 5 is best", "Tone: plain, stilted", "A: b: 0-10"])
@@ -497,7 +550,7 @@ def test_an_adjudication_names_what_differs_and_nothing_else() -> None:
         *("approved answer", "correction", "reason", "note", "score Clarity", "claim “Two”"),
         *("issues reported in “Two”", "issues reported in the whole answer"),
     )
-    assert final_words("approve", other) == "Approve revision 1 as final verdict"
+    assert final_words("approve", other) == "Approve revision 2"
 
 
 def test_cases_that_wait_for_an_adjudicator_are_numbered_and_leave_out_their_own(audited_workbench: Workbench) -> None:
@@ -517,7 +570,7 @@ def test_cases_that_wait_for_an_adjudicator_are_numbered_and_leave_out_their_own
             break
     assert "No case waits before this one" in texts(first)
     press(app, "final-approve")
-    press(app, "Approve the original answer as final verdict")
+    press(app, "Approve the original answer")
     assert app.query_params["case"] != second
     assert "2 left for you, 1 decided now" in texts(app)
     assert f"{second}: approved as final verdict, “" in texts(app).replace("\\", "")
@@ -572,7 +625,11 @@ def test_a_case_is_assigned_to_somebody_known_and_the_page_says_so(audited_workb
     field.select("Ben")
     press(app, "Assign")
     assert audited_workbench.team.work(ADA, CASE).assignees == ("Ben",)
-    assert "The case is Ben’s now" in [each.value for each in app.caption]
+    assert "Assign to Ben: done" in texts(app).replace("\\", "")
+    tags = next(each for each in app.multiselect if each.label == "Tags")
+    tags.set_value(["urgent, drug"])
+    press(app, "Tag")
+    assert audited_workbench.team.work(ADA, CASE).tags == ("drug", "urgent")
 
 
 def test_more_begins_with_what_is_harmless_and_ends_with_redaction(audited_workbench: Workbench) -> None:

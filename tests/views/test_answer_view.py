@@ -27,6 +27,7 @@ from masis.views.charts import course, course_chart
 from masis.views.headline import headline
 from masis.views.scores import changing_rules, measured_frame, origin_frame, origins, score_cells, score_frame
 from masis.views.story import OFFLINE_SAYS, asks_for_a_person, checks_passed, ended, nothing_found, story, what_failed
+from masis.views.verdicts import WITHOUT_PASSAGE
 from masis.views.words import SCORE
 from tests.cases import case_of
 
@@ -98,6 +99,26 @@ def test_uncited_sentences_are_marked_with_their_reason(shown: AnswerViewData) -
     assert all(piece["why"] for piece in uncited)
 
 
+@pytest.mark.parametrize(
+    ("verdict", "sources", "reason"),
+    [
+        ("supported", ("c2",), "What it says is supported by c2."),
+        ("supported", (), f"{WITHOUT_PASSAGE} No chunk speaks of paint."),
+        ("unsupported", (), ""),
+    ],
+)
+def test_an_uncited_sentence_says_what_the_check_found_of_it_and_can_be_labelled(
+    case: Case, run: Run, verdict: str, sources: tuple[str, ...], reason: str
+) -> None:
+    first = run.iterations[0]
+    found = {"verdict": verdict, "sources": sources, "steps": "No chunk speaks of paint.", "issue": None}
+    grey = WRONG.index("It is painted")
+    claims = tuple(each.model_copy(update=found) if each.claim.start == grey else each for each in first.claims)
+    changed = run.model_copy(update={"iterations": (first.model_copy(update={"claims": claims}),)})
+    (issue,) = (each for each in answer_view(case, changed, 0)["issues"] if each["label"]["text"] == "uncited")
+    assert (issue["reason"], issue["target"]) == (reason, f"sentence:{grey}-{len(WRONG)}")
+
+
 def test_each_fault_has_its_number_once_in_the_answer_whoever_raised_it(case: Case, run: Run) -> None:
     wrong = next(issue for issue in run.iterations[0].issues if issue.rule == "contradicted_claim")
     assert wrong.start is not None
@@ -112,6 +133,10 @@ def test_each_fault_has_its_number_once_in_the_answer_whoever_raised_it(case: Ca
     assert sorted(in_answer) == [issue["number"] for issue in shown["issues"] if issue["placed"]]
     (fault,) = [issue for issue in shown["issues"] if issue["label"]["text"] == "contradicted"]
     assert [each["label"]["text"] for each in fault["also"]] == ["contradiction", "contradiction"]
+    # the words in question are quoted once, and by whom nothing else is said
+    assert wrong.quote in fault["description"]
+    assert not any(each["description"] for each in fault["also"])
+    assert all(each["restates"] for each in fault["also"]), "the check that found it has a reason of its own"
     about = "".join(piece["text"] for piece in shown["pieces"] if fault["number"] in piece.get("issues", []))
     assert about == WRONG[wrong.start :]
 

@@ -152,12 +152,12 @@ def entry(seq: int, **decision: Any) -> LogEntry:
 
 REJECTED = entry(1, verdict="reject", reason="why")
 UNDO = entry(2, kind="undo", undoes="e1", reviewer="Bo")
+FINAL = entry(5, kind="adjudication", verdict="override", corrected_answer="x", reason="r")
 
 
 def test_an_undo_and_a_redaction_name_the_entry_they_are_about() -> None:
     redaction = entry(4, kind="redaction", extra={"redacts": "e3"})
-    final = entry(5, kind="adjudication", verdict="override", corrected_answer="x", reason="r")
-    words = {key: word.text for key, word in entry_texts([final, redaction, entry(3), UNDO, REJECTED]).items()}
+    words = {key: word.text for key, word in entry_texts([FINAL, redaction, entry(3), UNDO, REJECTED]).items()}
     assert words == {
         "e1": "Rejected the original answer",
         "e2": "Undid “Rejected the original answer”",
@@ -175,6 +175,7 @@ def test_an_undo_of_an_entry_that_is_not_there_says_so_much() -> None:
     ("given", "word", "about"),
     [
         (REJECTED, "Rejected", "the original answer"),
+        (FINAL, "Overridden by adjudication", "the original answer, corrected"),
         (UNDO, "Undone", "“Rejected” by Ada, entry 1"),
         (entry(3), "Redacted", "what was written here was removed"),
         (entry(4, kind="redaction", extra={"redacts": "e1"}), "Redaction", "the text of entry 1"),

@@ -64,7 +64,7 @@ def _strength(value: float) -> str:
 def in_words(found: Estimate) -> str:
     """Say how strong an agreement beyond chance is, where it rests on enough cases to tell."""
     if found.value is None:
-        return found.why or "undefined"
+        return f"agreement beyond chance {found.why}" if found.n else found.why or "undefined"
     if found.low is None or found.high is None:
         return f"{counted(found.n, 'case')}: too few to tell how strong agreement beyond chance is"
     text = f"{_strength(found.value)} agreement beyond chance"

@@ -181,9 +181,9 @@ function drawView(root, { data, setTriggerValue }) {
     why.append(row)
     return row
   }
-  const targetOf = (issue, piece) => (data.claims[issue.claim] ?? data.references[piece?.citation] ?? data.claims[piece?.claims?.[0]])?.target
-  // one fault, whoever raised it: what the others said of it stands below
-  const linesOf = issue => [...(issue.insert ? [issue.description, issue.reason] : [issue.reason || issue.description]), ...issue.also.map(each => `${each.label.text}: ${[each.description, each.reason].filter(Boolean).join(" ")}`)]
+  const targetOf = (issue, piece) => issue.target ?? (data.claims[issue.claim] ?? data.references[piece?.citation] ?? data.claims[piece?.claims?.[0]])?.target
+  // one fault, whoever raised it: what others add stands below; what the critic says of it once more, on its card alone
+  const linesOf = issue => [...(issue.insert ? [issue.description, issue.reason] : [issue.reason || issue.description]), ...issue.also.filter(each => !each.restates).map(each => `${each.label.text}: ${[each.description, each.reason].filter(Boolean).join(" ")}`)]
   const sayIssue = (issue, piece) => {
     const row = say(issue.label, `Issue ${issue.number}, ${issue.severity}`, linesOf(issue), targetOf(issue, piece))
     if (!issue.insert || !decides || !data.audited) return
@@ -236,7 +236,8 @@ function drawView(root, { data, setTriggerValue }) {
       card.element.classList.add("chosen")
       target ??= card.element
     }
-    if (claims.length || ids.length) sayLit(lit, ids)
+    // a claim that was found right without a passage says so itself
+    if (ids.length || (claims.length && (lit.length || !claims.some(supported)))) sayLit(lit, ids)
     revealEvidence(target, follow, opening)
   }
   const sayLit = (lit, ids) => {
@@ -266,6 +267,7 @@ function drawView(root, { data, setTriggerValue }) {
   }
   const choosePieces = test => {
     const chosen = pieceElements.filter(([, piece]) => test(piece))
+    if (chosen.length && data.corrected) showVersion("audited")
     for (const [element] of chosen) element.classList.add("chosen")
     return chosen
   }
@@ -427,6 +429,27 @@ function drawView(root, { data, setTriggerValue }) {
     more.onclick = () => drawRest()
     box.after(more)
   }
+  // An override that stands is seen first, with what it changes; a press shows the answer that it is about, with its marks.
+  const showVersion = name => {
+    answer.dataset.version = name
+    for (const button of answer.querySelectorAll(".versions button")) button.setAttribute("aria-pressed", String(button.dataset.version === name))
+  }
+  const drawCorrected = () => {
+    if (!data.corrected) return
+    const versions = make("div", "versions")
+    for (const [name, text] of [["corrected", "Corrected answer"], ["audited", data.iteration > 1 ? `Revision ${data.iteration}` : "Original answer"]]) {
+      const button = plainButton("key", text)
+      button.dataset.version = name
+      button.onclick = () => showVersion(name)
+      versions.append(button)
+    }
+    const text = make("div", "text corrected")
+    text.dir = "auto"
+    for (const [kind, words] of data.corrected) text.append(make({ out: "del", in: "ins" }[kind] ?? "span", "", words))
+    versions.lastChild.append(make("kbd", "", "V"))
+    answer.append(versions, text)
+    showVersion("corrected")
+  }
   const drawAnswer = () => {
     const { difference } = data
     answer.append(make("h2", "", difference ? `Answer: from iteration ${difference.left} to iteration ${difference.right}` : "Answer"))
@@ -443,6 +466,7 @@ function drawView(root, { data, setTriggerValue }) {
       })
       return
     }
+    drawCorrected()
     drawLegend()
     if (!data.pieces.length) {
       answer.append(make("p", "dim", "This case has no answer: an audit first drafts one from the evidence."))
@@ -612,7 +636,7 @@ function drawView(root, { data, setTriggerValue }) {
   }
   const drawIssues = () => {
     if (!data.audited) return
-    issues.append(make("h2", "", `Issues (${data.issues_total.toLocaleString("en")})`))
+    issues.append(make("h2", "", `Issues${data.corrected ? " before the correction" : ""} (${data.issues_total.toLocaleString("en")})`))
     if (!data.issues.length) {
       issues.append(make("p", "dim", data.nothing_found))
     }
@@ -732,20 +756,43 @@ function drawView(root, { data, setTriggerValue }) {
     if (decides || !worst) return
     const [piece] = choosePieces(item => item.issues?.includes(worst.number))
     showEvidence(worst.claim === undefined ? piece?.[1].claims ?? [] : [worst.claim], worst.evidence, null, true)
-    if (piece) left.scrollTop += piece[0].getBoundingClientRect().top - left.getBoundingClientRect().top - left.clientHeight / 3
+    if (!piece) return
+    const down = element => left.scrollTop + element.getBoundingClientRect().top - left.getBoundingClientRect().top
+    const goal = down(piece[0]) - left.clientHeight / 3
+    const text = down(answer.querySelector(".text"))
+    // no sliver of the legend above the answer: all of it, or none
+    left.scrollTop = goal >= text ? goal : down(piece[0]) + piece[0].offsetHeight <= left.clientHeight ? 0 : text
   }
-  // Shows the issue to correct, the gravest where none was gone to; returns, in characters, where the words of an issue
-  // that was gone to stand, and else where its sentence ends.
-  const showFaulty = () => {
-    const chosen = root.issueAt !== null
-    const number = root.issueAt ?? data.issues[0]?.number
+  // The pieces that an issue is about: of a claim these alone, though the critic has raised it about the whole sentence.
+  const wordsOf = number => {
+    const { claim = -1 } = issuesByNumber.get(number)
+    const own = data.pieces.filter(piece => piece.issues?.includes(number))
+    return claim < 0 ? own : own.filter(piece => piece.claims?.includes(claim) || piece.ends?.includes(number))
+  }
+  // Shows the issue to correct, else the one gone to, else the gravest; returns where its words stand, in characters.
+  const showFaulty = asked => {
+    const number = asked ?? root.issueAt ?? data.issues[0]?.number
     if (number === undefined) return {}
     selectIssue(number, "correction")
-    const first = data.difference ? null : data.pieces.find(piece => piece.issues?.includes(number))
+    const own = data.difference ? [] : wordsOf(number)
+    const first = own[0]
     if (!first) return {}
-    const last = data.pieces.findLast(piece => piece.sentence === first.sentence && (!chosen || piece.issues?.includes(number)))
-    const end = beginnings.get(last) + lettersIn(last.text.trimEnd())
-    return { start: chosen ? beginnings.get(first) + lettersIn(first.text) - lettersIn(first.text.trimStart()) : end, end }
+    const last = own.findLast(piece => piece.sentence === first.sentence)
+    const start = beginnings.get(first) + lettersIn(first.text) - lettersIn(first.text.trimStart())
+    return { start, end: beginnings.get(last) + lettersIn(last.text.trimEnd()) }
+  }
+  // Whether a correction has left an issue as it stands: its words are in it unchanged, or what is missing isn't. Words that
+  // the answer has more than once are found by what stands before or behind them.
+  const whole = data.pieces.map(piece => piece.text).join("")
+  const untouched = (corrected, { number, insert }) => {
+    if (insert) return !saidIn(corrected, insert)
+    const own = wordsOf(number)
+    const first = data.pieces.indexOf(own[0])
+    const last = data.pieces.indexOf(own.at(-1))
+    const textOf = (from, to) => data.pieces.slice(from, to).map(piece => piece.text).join("")
+    const words = textOf(first, last + 1)
+    if (whole.split(words).length === 2) return corrected.includes(words.trim())
+    return [textOf(0, first).slice(-20) + words, words + textOf(last + 1).slice(0, 20)].some(each => corrected.includes(each))
   }
   root.issueAt = null
   root.listens?.abort()
@@ -754,7 +801,17 @@ function drawView(root, { data, setTriggerValue }) {
 
   const listen = (target, name, act) => target.addEventListener(name, event => { if (root.isConnected) act(event) }, { signal: root.listens.signal })
   listen(window, "masis-turn", turn)
-  listen(window, "masis-correct", event => { Object.assign(event.detail, showFaulty()) })
+  listen(window, "masis-version", event => {
+    if (!data.corrected) return
+    event.preventDefault()
+    showVersion(answer.dataset.version === "corrected" ? "audited" : "corrected")
+  })
+  listen(window, "masis-correct", event => { Object.assign(event.detail, showFaulty(event.detail.number)) })
+  listen(window, "masis-untouched", ({ detail }) => {
+    const seen = data.issues.filter(issue => issue.placed || issue.insert)
+    detail.count = seen.length
+    detail.left = seen.filter(issue => untouched(detail.corrected, issue)).map(({ number, label }) => ({ number, text: label.text }))
+  })
   listen(window, "masis-words", event => { event.detail.words = data.difference ? null : selectedWords() })
   listen(window, "masis-target", event => { event.detail.target = root.targetAt })
   listen(window, "masis-insert-chosen", event => { event.detail.found = why.querySelector(".insert"); event.detail.found?.click() })

@@ -16,7 +16,7 @@ export default function ({ data, parentElement }) {
     line.append(words)
     if (data.headline.others) line.append(make("span", "dim others", data.headline.others))
   }
-  if (data.reasons?.length) line.append(why(data))
+  if (data.reasons?.length) line.append(why(root, data))
   root.append(title, line)
   const fold = make("button", "fold", "Whole question")
   fold.type = "button"
@@ -36,14 +36,19 @@ export default function ({ data, parentElement }) {
 }
 
 // Why a person should look, in words; what went wrong technically is a press further away.
-function why({ reasons, technical }) {
+function why(root, { reasons, technical, past }) {
   const list = make("ul")
   for (const each of reasons) list.append(make("li", "", each))
   const panel = make("div", "reasons")
   panel.append(list)
   if (technical) panel.append(folded("Technical details", make("p", "dim", technical)))
-  const details = folded("Why it needs review", panel)
-  details.onkeydown = event => { if (event.key === "Escape") details.open = false }
+  const details = folded(past ? "Why it needed review" : "Why it needs review", panel)
+  // it lies over the answer: whoever goes on, by mouse or by key, has read it
+  root.closes?.abort()
+  root.closes = new AbortController()
+  const closeOn = (type, leaves) => document.addEventListener(type, event => { if (leaves(event)) details.open = false }, { capture: true, signal: root.closes.signal })
+  closeOn("pointerdown", event => !event.composedPath().includes(details))
+  closeOn("keydown", event => event.key === "Escape" || (event.key.length === 1 && event.key !== " "))
   return details
 }
 

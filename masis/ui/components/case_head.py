@@ -19,7 +19,7 @@ class HeadLine(TypedDict):
 
 
 class CaseHead(TypedDict):
-    """The question, the state, facts in a few words, and why a person should look, folded.
+    """The question, the state, facts in a few words, and why a person should look (or should have: ``past``), folded.
 
     ``technical`` is what went wrong in the audit, as it was reported: folded once more below the reasons.
     """
@@ -29,6 +29,7 @@ class CaseHead(TypedDict):
     facts: list[str]
     headline: NotRequired[HeadLine]
     reasons: NotRequired[list[str]]
+    past: NotRequired[bool]
     technical: NotRequired[str]
 
 

@@ -7,9 +7,10 @@ const AGAIN_MS = 2000 // a press on Submit so soon after one is the same press
 const ADVANCE = "masis-advance"
 const GLYPH = { approve: "✓", override: "✎", reject: "✕", escalate: "↗" }
 const LETTER = { approve: "A", override: "O", reject: "X", escalate: "E" }
-// A control elsewhere on the page has the focus: keys are its own. The answer's marks are read, not filled in.
+// A control elsewhere on the page has the focus: keys are its own. The answer's marks and the reasons in the head are read,
+// not filled in.
 const elsewhere = (element, root) => {
-  if (!(element instanceof Element) || root.contains(element) || element.getRootNode().host?.closest(".st-key-review")) return false
+  if (!(element instanceof Element) || root.contains(element) || element.getRootNode().host?.closest(".st-key-review, .st-key-head")) return false
   return Boolean(element.closest("a, button, input, select, textarea, summary, [role=button], [role=radio], [role=option], [contenteditable]"))
 }
 const panels = new WeakMap()
@@ -226,16 +227,34 @@ class Panel {
     const { corrected } = this.el
     corrected.focus({ preventScroll: true })
     corrected.scrollIntoView({ block: "nearest" })
-    // the answer shows the issue chosen, else the gravest, with its evidence in view; the words of the one chosen are
-    // selected, as far as the correction still has them
-    const asked = { start: null, end: null }
+    this.showIssue()
+  }
+
+  // The answer shows an issue, else the one chosen, else the gravest, with its evidence in view; its words are selected,
+  // as far as the correction still has them.
+  showIssue(number = null) {
+    const { corrected } = this.el
+    const asked = { number, start: null, end: null }
     window.dispatchEvent(new CustomEvent("masis-correct", { detail: asked }))
     if (asked.end === null) return
     const letters = Array.from(this.data.answer)
     const words = letters.slice(asked.start, asked.end).join("")
     const changed = this.fields.corrected !== null
-    const start = changed ? (words ? corrected.value.indexOf(words) : -1) : letters.slice(0, asked.start).join("").length
-    if (start >= 0) this.showInCorrection(start, start + words.length)
+    const start = changed ? corrected.value.indexOf(words) : letters.slice(0, asked.start).join("").length
+    if (start < 0) return
+    corrected.focus({ preventScroll: true })
+    this.showInCorrection(start, start + words.length)
+  }
+
+  // Which issues a correction has left as they are, with the way to each: before it is submitted, not after.
+  untouched() {
+    const asked = { corrected: this.el.corrected.value, count: 0, left: [] }
+    window.dispatchEvent(new CustomEvent("masis-untouched", { detail: asked }))
+    if (!asked.count) return null
+    const row = make("p", "dim")
+    row.append(asked.left.length ? asked.count === 1 ? "Its issue is left as it stands: " : `${asked.left.length} of ${asked.count} issues left as they stand: ` : asked.count === 1 ? "The words of its issue are changed." : `The words of ${asked.count === 2 ? "both" : `all ${asked.count}`} issues are changed.`)
+    asked.left.forEach(({ number, text }, place) => row.append(place ? " · " : "", button("quiet", `${number} ${text}`, "", () => this.showIssue(number))))
+    return row
   }
 
   // Selects words of the correction and scrolls to them.
@@ -476,10 +495,13 @@ class Panel {
     }
     if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || typesIn(within) || open) return
     if (off) {
-      if (/^[a-z]$/i.test(event.key)) this.say("Keys are off while another control has the focus: press Esc, then the key again.", "warn")
+      // D is the key of a button of the page, which acts whatever has the focus
+      if (/^[a-ce-z]$/i.test(event.key)) this.say("Keys are off while another control has the focus: press Esc, then the key again.", "warn")
       return
     }
     const press = event.key.length === 1 ? event.key.toLowerCase() : event.key
+    // a correction that stands is seen first: the answer that it is about is a press away
+    if (press === "v" && !window.dispatchEvent(new Event("masis-version", { cancelable: true }))) { event.preventDefault(); return }
     if (!this.data.revision && (["v", "d", "[", "]"].includes(press) || (press === "w" && event.shiftKey))) {
       event.preventDefault()
       this.say("There is no revision.")
@@ -595,7 +617,8 @@ class Panel {
     const whole = button("quiet", "Label the whole answer", "⇧ M", () => this.reportWhole())
     whole.setAttribute("aria-keyshortcuts", "Shift+M")
     reportButtons.append(button("quiet", "Label words or a sentence", "M", () => this.labelWords()), whole)
-    el.report.append(make("div", "label", "Issues that the audit missed"), el.reportList, reportButtons)
+    el.reportTitle = make("div", "label")
+    el.report.append(el.reportTitle, el.reportList, reportButtons)
     el.labels = make("details", "labels block")
     el.labelsTitle = make("summary", "label")
     el.labelRows = make("div", "label-rows")
@@ -694,6 +717,10 @@ class Panel {
     el.skip.disabled = !data.go.waiting
     el.next.classList.toggle("primary", !open)
     el.waiting.textContent = data.go.says
+    this.root.style.setProperty("--foot", `${el.foot.offsetHeight}px`)
+    // what is confirmed makes the foot higher: the label that was just chosen stays above it
+    const chosen = this.root.getRootNode().activeElement
+    if (!el.message.hidden && el.labels.contains(chosen)) chosen.scrollIntoView({ block: "nearest" })
   }
 
   drawMessage() {
@@ -709,7 +736,6 @@ class Panel {
       if (message.before) this.el.message.append(" ", button("quiet", message === before ? "Undo it there" : "Undo", "U", () => this.undo()))
       if (message.narrowed) this.el.message.append(" ", button("quiet", "Go on with the whole queue", "", () => this.go("whole_queue")))
     }
-    this.root.style.setProperty("--foot", `${this.el.foot.offsetHeight}px`)
   }
 
   // Asked once before an answer with open serious issues is approved; the log records that they were listed.
@@ -741,12 +767,6 @@ class Panel {
     el.standing.append(head)
     if (current.why) el.standing.append(named("p", "", current.why, { dir: "auto" }))
     if (current.note) el.standing.append(named("p", "dim", current.note, { dir: "auto" }))
-    if (current.correction?.length) {
-      const text = named("div", "serif correction", "", { dir: "auto", tabindex: "0", "aria-label": "Corrected answer" })
-      text.setAttribute("role", "group")
-      text.append(...inked(current.correction))
-      el.standing.append(make("p", "label", "Corrected answer"), text)
-    }
     if (current.reported.length) el.standing.append(make("p", "label", "Reported issues"), this.reportList(current.reported))
     const back = make("div", "row")
     if (current.undoable && !this.own?.before) back.append(button("step", "Undo", "U", () => this.undo()))
@@ -825,6 +845,8 @@ class Panel {
       row.append(...inked(check.changed))
       el.offenders.append(row)
     }
+    const untouched = this.fields.corrected !== null && this.untouched()
+    if (untouched) el.offenders.append(untouched)
     if (check.beside) el.offenders.append(make("p", "dim", check.beside))
     if (check.fabricated.length) {
       const row = make("p", "offender", "Not in the evidence of this case: ")
@@ -861,6 +883,8 @@ class Panel {
     const { el, data } = this
     const issues = this.reported()
     el.report.hidden = !data.answer.trim()
+    // of a case without an audit, and for whom it is hidden, nobody knows here what the audit missed
+    el.reportTitle.textContent = data.labels.base ? "Issues that the audit missed" : "Issues that you found"
     el.reportList.hidden = !issues.length
     const open = this.open()
     const drawn = JSON.stringify(issues)
@@ -908,7 +932,7 @@ class Panel {
     const words = named("div", "label-words", "", { dir: "auto" })
     if (row.where) words.append(make("span", "dim", `${row.where} `))
     words.append(make("span", row.kind === "reference" ? "label-ref" : "", row.text))
-    const select = named("select", "text", undefined, { "data-key": row.key, "aria-label": `${row.kind === "claim" ? "Claim" : "Reference"} ${row.text}: the audit says ${row.machine.text}. Your label` })
+    const select = named("select", "text", undefined, { "data-key": row.key, "aria-label": `${row.kind[0].toUpperCase()}${row.kind.slice(1)} ${row.text}: the audit says ${row.machine.text}. Your label` })
     select.append(new Option("No label", ""), new Option(`Agree: ${row.machine.text}`, row.verdict))
     for (const [code, text] of data.labels.choices[row.kind]) if (code !== row.verdict) select.append(new Option(`Change to: ${text}`, code))
     select.onchange = () => {

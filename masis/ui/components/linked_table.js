@@ -87,6 +87,8 @@ function drawTable(root, { data, setTriggerValue }) {
     links[Math.min(Math.max(there, 0), links.length - 1)].focus()
   }
   root.append(table)
+  if (links.length) root.removeAttribute("tabindex")
+  else root.tabIndex = 0 // nothing else in it takes the focus that scrolls it by keys
   walkers.set(root, (step, within) => {
     const here = links.findIndex(link => link.closest("tr") === root.getRootNode().activeElement?.closest("tr"))
     if (!links.length || root.offsetParent === null || (within && here < 0)) return false

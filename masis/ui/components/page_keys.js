@@ -14,7 +14,11 @@ class PageKeys {
     this.enters = ({ target }) => {
       if (!this.pointing && target.closest?.(".st-key-final-form") && this.borrowed?.includes(target.value)) target.select()
     }
-    this.points = ({ type }) => { this.pointing = type === "pointerdown" }
+    this.points = event => {
+      this.pointing = event.type === "pointerdown"
+      const reason = this.pointing && event.target.closest?.(".st-key-final-usual li")
+      if (reason) this.takes(reason, event)
+    }
     document.addEventListener("focusin", this.enters)
     for (const each of ["pointerdown", "keydown"]) document.addEventListener(each, this.points, true)
     // Streamlit takes a text once its field is left: what a correction changes, and that words are the lead's own now, is
@@ -95,9 +99,16 @@ class PageKeys {
     const at = event.composedPath()[0]
     // a list that is open, and a dialog, close by it themselves
     if (event.key === "Escape" && typesIn(at) && !event.defaultPrevented && !at.closest("dialog, [role=dialog], [aria-expanded=true]")) at.blur()
-    if (event.ctrlKey || event.metaKey || event.altKey || typesIn(at)) return
+    if (event.ctrlKey || event.metaKey || event.altKey) return
+    if (at.closest?.(".st-key-final-reason") && !at.value) {
+      const reason = document.querySelectorAll(".st-key-final-usual li")[Number(event.key) - 1]
+      if (reason) this.takes(reason, event)
+    }
+    if (typesIn(at)) return
     const field = this.data.fields[pressedKey(event)]
-    if (field && !event.repeat && document.querySelector(".st-key-final-form")) this.lead(`.st-key-${field} textarea`, event)
+    // reason and note are there once a verdict is chosen: until then nothing is waited for
+    const there = pressedKey(event).endsWith("t") ? ".st-key-final-form textarea" : ".st-key-final-form"
+    if (field && !event.repeat && document.querySelector(there)) this.lead(`.st-key-${field} textarea`, event)
     if (event.defaultPrevented) return
     if (document.querySelector(STREAMLIT.elements.dialog)) return
     const press = event.key.length === 1 ? event.key.toLowerCase() : event.key
@@ -113,6 +124,12 @@ class PageKeys {
     if (!does) return
     event.preventDefault()
     does()
+  }
+
+  // Types a usual reason into the field that has the focus; the browser can undo it there like any other text.
+  takes(reason, event) {
+    event.preventDefault()
+    document.execCommand("insertText", false, reason.textContent.trim())
   }
 
   // Focuses the field that a key leads to, before the next key comes; the key itself is no text. A field that the page has

@@ -455,19 +455,24 @@ def case_row(
 def _figure(summary: CaseSummary, order: QueueOrder) -> Cell | None:
     """Return what the list is ordered by, with the quality below under its name where that is another figure."""
     if order == "risk":
-        if not summary.iterations:
-            return None
-        passed = summary.standing == "nothing_found"  # what the acceptance rule lets pass has a neutral colour
-        if summary.severity is None:
-            return {"text": "" if passed else "none"}
-        word = SEVERITY[summary.severity]
-        return {"pills": [label(word._replace(tone="calm") if passed else word)]}
+        return severity_cell(summary)
     revised = [] if summary.revised_quality is None else [f"revised {summary.revised_quality:.2f}"]
     quality = [] if summary.quality is None else [f"quality {summary.quality:.2f}"]
     if order in FIGURES:
         score = summary.disagreement if order == "disagreement" else summary.confidence
         return {"score": score, "below": [*quality, *revised]}
     return {"score": summary.quality, "below": revised}
+
+
+def severity_cell(summary: CaseSummary) -> Cell | None:
+    """Return how severe the worst issue of a case is; None where it is not audited, or what was found is hidden."""
+    if not summary.iterations:
+        return None
+    passed = summary.standing == "nothing_found"  # what the acceptance rule lets pass has a neutral colour
+    if summary.severity is None:
+        return {"text": "" if passed else "none"}
+    word = SEVERITY[summary.severity]
+    return {"pills": [label(word._replace(tone="calm") if passed else word)]}
 
 
 def who_decided(workbench: Workbench, case_id: str) -> list[str]:

@@ -8,6 +8,7 @@ import streamlit as st
 
 from masis.errors import UnknownRecord
 from masis.schema.base import utc_now
+from masis.schema.review import Decision, answer_digest
 from masis.schema.run import Run
 from masis.schema.wording import counted
 from masis.services import CaseView, Workbench
@@ -22,6 +23,7 @@ from masis.ui.new_audit.form import unusable_model
 from masis.ui.new_audit.live_run import show_found_so_far, timeline, waiting
 from masis.ui.review.claiming import ClaimNotice, claim_case
 from masis.ui.review.decision import MACHINE_SHOWN, decision_panel
+from masis.ui.review.decision_form import correction
 from masis.ui.review.missing_evidence import missing_evidence, show_versions
 from masis.ui.review.redaction import redact_case_form, show_redacted
 from masis.ui.review.run_list import run_name
@@ -48,7 +50,7 @@ from masis.views.markdown import escaped
 from masis.views.numbers import day, moment
 from masis.views.report import report_name
 from masis.views.story import asks_for_a_person, may_revise_anyway, story, what_failed
-from masis.views.words import STATE, label, stands
+from masis.views.words import DECIDED, STATE, label, stands
 
 _ANSWER_VIEW = registered("answer_view")
 _LAYOUT = f"<style>{with_selectors((HERE / 'review.css').read_text(encoding='utf-8'))}</style>"
@@ -80,6 +82,12 @@ class _Page(NamedTuple):
     def audited(self) -> bool:
         """Whether there is an audited answer to show."""
         return self.run is not None and bool(self.run.iterations)
+
+    @property
+    def decided(self) -> Decision | None:
+        """The verdict of a person that settles the case."""
+        entry = self.view.decision if self.view.summary.standing == "decided" else None
+        return entry.decision if entry and entry.decision and entry.decision.verdict else None
 
 
 def show_case(workbench: Workbench, case_id: str) -> None:
@@ -127,7 +135,7 @@ def _review(page: _Page) -> None:
         with reading:
             if not page.audited and not page.busy and not view.machine_hidden:
                 _not_audited(page.run, view.runs)
-            show_answer(view, page.run if page.audited else None, page.at, page.against)
+            show_answer(view, page.run if page.audited else None, page.at, page.against, page.decided)
         with deciding:
             shown: tuple[str, ...] = () if view.machine_hidden else MACHINE_SHOWN
             if page.against is not None:
@@ -184,9 +192,7 @@ def _chosen_run(workbench: Workbench, view: CaseView) -> Run | None:
 
 def _shown_iteration(run: Run | None) -> int:
     """Return the iteration (from 0) the address names, else the original: a revision is a suggestion."""
-    if run is None or not run.iterations:
-        return 0
-    return _named_iteration(run) or 0
+    return (_named_iteration(run) or 0) if run else 0
 
 
 def _named_iteration(run: Run) -> int | None:
@@ -419,10 +425,17 @@ def _head(page: _Page) -> None:
         "facts": [*([more] if more else []), *facts, case.id],
         "reasons": asks_for_a_person(run) if run else [],
         "technical": what_failed(run) if run else "",
+        "past": page.decided is not None,
     }
     if view.machine_hidden:
         hidden = "What the audit found is hidden until your decision, as the team's policy says."
         data["headline"] = {"text": hidden, "tone": "calm", "others": ""}
+    elif (decided := page.decided) and decided.verdict:
+        reason = f": {decided.reason.rstrip('.')}" if decided.reason else ""
+        found = "" if worst is None else f"{'' if worst.tone == 'calm' else 'The audit had found: '}{worst.text}"
+        text = f"{DECIDED[decided.verdict].text} by {decided.reviewer}{reason}. {found}".rstrip()
+        data["headline"] = {"text": text, "tone": "calm", "others": worst.others if worst else ""}
+        data["facts"] = data["facts"][1 if more else 0 :]  # the line says what was decided
     elif worst:
         whose = "Original answer: " if page.at else ""
         data["headline"] = {"text": f"{whose}{worst.text}", "tone": worst.tone, "others": worst.others}
@@ -459,8 +472,13 @@ def _not_audited(run: Run | None, runs: tuple[RunSummary, ...]) -> None:
         st.text(warning.message)
 
 
-def show_answer(view: CaseView, run: Run | None, index: int, against: int | None) -> None:
-    """Draw an answer with its marks and issues beside its evidence; an unaudited one without them."""
+def show_answer(
+    view: CaseView, run: Run | None, index: int, against: int | None, decided: Decision | None = None
+) -> None:
+    """Draw an answer with its marks and issues beside its evidence; an unaudited one without them.
+
+    Where a decision has corrected it, the correction is seen first.
+    """
     place = f"evidence/{view.case.id}"
     shown: int = st.session_state.get(place, EVIDENCE_SHOWN)
     data: AnswerViewData = (
@@ -468,6 +486,10 @@ def show_answer(view: CaseView, run: Run | None, index: int, against: int | None
         if run
         else unaudited_answer_view(view.case, f"{view.case.id}/plain", shown=shown)
     )
+    about = (0, (decided.iteration or 1) - 1) if decided and against is None else ()
+    if decided and index in about and (corrected := correction(decided, run, view.case)):
+        digest = answer_digest(decided.corrected_answer or "")
+        data = {**data, "version": f"{data['version']}/{digest}", "corrected": corrected}
     more = _ANSWER_VIEW(data=for_browser(data), key="answer-view", on_more_change=nothing).more
     if isinstance(more, int) and more >= shown:
         st.session_state[place] = shown + EVIDENCE_SHOWN

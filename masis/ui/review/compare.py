@@ -52,8 +52,7 @@ def show_compare(workbench: Workbench) -> None:
     if left is None or right is None:
         st.markdown(
             "**There is nothing to compare yet.** Audit the case again with other settings or other models: every "
-            "audit "
-            "is stored, and two of them can be compared here."
+            "audit is stored, and two of them can be compared here."
         )
         st.page_link(
             "pages/new.py",
@@ -81,14 +80,7 @@ def _head(summary: CaseSummary, runs: int) -> None:
     st.set_page_config(page_title=tab_title("Compare", summary.query))
     word, more = stands(summary.standing, summary.state, summary.severity)
     facts = [*filter(None, [more, summary.field]), summary.id, counted(runs, "audit")]
-    case_head(
-        {
-            "question": summary.query,
-            "state": label(word),
-            "facts": facts,
-        },
-        key="compare-head",
-    )
+    case_head({"question": summary.query, "state": label(word), "facts": facts}, key="compare-head")
 
 
 def _history(runs: tuple[RunSummary, ...], left: RunSummary | None, right: RunSummary | None) -> None:

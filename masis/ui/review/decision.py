@@ -407,10 +407,11 @@ def _act(context: _PanelContext, form: _Form, posted: dict[str, Any]) -> None:
             form.renew()
         case "undo_previous":
             _undo_previous(context, form)
-        case "iteration":
-            _turn_iteration(context, 1 if posted.get("step") == 1 else -1)
-        case "switch":
-            _switch_answer(context)
+        case "iteration" if run := context.run:
+            at = context.at + (1 if posted.get("step") == 1 else -1)
+            _show_iteration(min(max(at, 0), len(run.iterations) - 1))
+        case "switch" if (run := context.run) and run.revised:
+            _show_iteration(0 if context.at else run.iterations.index(run.revised))
         case "take_revision":
             _take_revision(context, form)
         case "next" | "skip" as how:
@@ -420,32 +421,21 @@ def _act(context: _PanelContext, form: _Form, posted: dict[str, Any]) -> None:
             whole = context.place._replace(case_filter=context.workbench.cases.blinded(actor(), address.case_filter()))
             _next_waiting(context._replace(place=whole), form, skip=False)
         case "forward":
-            _open(form, _beside(context, forward=True), "This is the last case of the list.")
+            _go_beside(context, form, forward=True)
         case "search":
             address.leave_case()
         case "back":
-            _open(form, _beside(context, forward=False), "This is the first case of the list.")
-        case _:
-            return
+            _go_beside(context, form, forward=False)
 
 
 def _undo(context: _PanelContext, form: _Form, entry_id: str) -> None:
     if reviewer() is None:
         form.message = _Message("Type your name first: it is recorded with an undo, too.", "warn", "reviewer")
         return
-    entry = context.workbench.reviews.get(entry_id)
-    context.workbench.reviews.undo(actor(), entry_id)
+    restored = _take_back(context.workbench, entry_id)
     st.session_state.pop(_PREVIOUS, None)
-    restored = (
-        entry.decision is not None
-        and entry.decision.reviewer == reviewer()
-        and _restore(context.workbench, entry.decision)
-    )
     form.renew()
-    form.message = _Message(
-        "Undone; the log records that too." + (" What you had entered is back in the form." if restored else ""),
-        "calm",
-    )
+    form.message = _Message(f"Undone; the log records that too.{restored}", "calm")
 
 
 def _undo_previous(context: _PanelContext, form: _Form) -> None:
@@ -454,15 +444,18 @@ def _undo_previous(context: _PanelContext, form: _Form) -> None:
     if previous is None:
         form.message = _Message("There is no decision of this session to undo.", "calm")
         return
-    decision = context.workbench.reviews.get(previous.entry).decision
-    context.workbench.reviews.undo(actor(), previous.entry)
-    restored = decision is not None and _restore(context.workbench, decision)
-    back = " What you had entered is back in the form." if restored else ""
-    message = _Message(
-        f"Undone: {previous.words[:1].lower()}{previous.words[1:]}; the log records that too.{back}", "calm"
-    )
-    st.session_state[_CARRIED] = (previous.case_id, message, context.case_id)
+    restored = _take_back(context.workbench, previous.entry)
+    words = f"Undone: {previous.words[:1].lower()}{previous.words[1:]}; the log records that too.{restored}"
+    st.session_state[_CARRIED] = (previous.case_id, _Message(words, "calm"), context.case_id)
     address.open_case(previous.case_id)
+
+
+def _take_back(workbench: Workbench, entry_id: str) -> str:
+    """Undo an entry; where it is a decision of one's own, say whether its form is filled in as it was."""
+    decision = workbench.reviews.get(entry_id).decision
+    workbench.reviews.undo(actor(), entry_id)
+    own = decision is not None and decision.reviewer == reviewer()
+    return " What you had entered is back in the form." if decision and own and _restore(workbench, decision) else ""
 
 
 def _restore(workbench: Workbench, undone: Decision) -> bool:
@@ -495,18 +488,6 @@ def _labels_of(workbench: Workbench, undone: Decision) -> dict[str, Any]:
     except Removed:
         return {}
     return forms.labels_of(undone, answer_digest(answer))
-
-
-def _turn_iteration(context: _PanelContext, step: int) -> None:
-    if context.run is None:
-        return
-    _show_iteration(min(max(context.at + step, 0), len(context.run.iterations) - 1))
-
-
-def _switch_answer(context: _PanelContext) -> None:
-    """Show the original where a revision is shown, and else the best revision."""
-    if context.run is not None and (revised := context.run.revised) is not None:
-        _show_iteration(0 if context.at else context.run.iterations.index(revised))
 
 
 def _revision(context: _PanelContext) -> int | None:
@@ -558,15 +539,13 @@ def _next_waiting(context: _PanelContext, form: _Form, *, skip: bool, done: str 
     address.open_case(found)
 
 
-def _beside(context: _PanelContext, *, forward: bool) -> str | None:
-    return context.workbench.cases.beside(context.case_id, context.place.case_filter, forward=forward)
-
-
-def _open(form: _Form, case_id: str | None, nothing: str) -> None:
-    if case_id is None:
-        form.message = _Message(nothing, "calm")
-        return
-    address.open_case(case_id)
+def _go_beside(context: _PanelContext, form: _Form, *, forward: bool) -> None:
+    """Open the case that the list has next or before."""
+    found = context.workbench.cases.beside(context.case_id, context.place.case_filter, forward=forward)
+    if found is None:
+        form.message = _Message(f"This is the {'last' if forward else 'first'} case of the list.", "calm")
+    else:
+        address.open_case(found)
 
 
 def _data(context: _PanelContext, form: _Form) -> dict[str, Any]:
@@ -685,5 +664,4 @@ def _standing(context: _PanelContext, history: list[forms.Data]) -> forms.Data |
     return {
         **row,
         "undoable": not (context.notice and context.notice.adjudicate),
-        "correction": forms.correction(entry.decision, context.run, context.view.case),
     }

@@ -31,7 +31,7 @@ from masis.views.diff import word_changes
 from masis.views.log_entries import entry_texts
 from masis.views.marks import reference_marks
 from masis.views.verdicts import target_key
-from masis.views.words import DECIDE, REFERENCE, VERDICT, Word, label, rule_word
+from masis.views.words import DECIDE, REFERENCE, SENTENCE, VERDICT, Word, label, rule_word
 
 LONGEST_NAME = 80
 LONGEST_NOTE = 4_000
@@ -44,8 +44,13 @@ OFFENDERS_NAMED = 5
 NEIGHBOURS = 3
 """Words shown on either side of those that a correction changes."""
 
-CLAIM_CHOICES = ("supported", "partial", "contradicted", "unsupported", "unverifiable")
-REFERENCE_CHOICES = ("valid", "fabricated", "misattributed", "redundant", "unsupported", "contradicts")
+CHOICES = {
+    "claim": ("supported", "partial", "contradicted", "unsupported", "unverifiable"),
+    "reference": ("valid", "fabricated", "misattributed", "redundant", "unsupported", "contradicts"),
+    "sentence": ("uncited", "exempt"),
+}
+"""The labels that can be given, by what they are given to."""
+_WORDS = {"claim": VERDICT, "reference": REFERENCE, "sentence": SENTENCE}
 
 MOST_REPORTED = 100
 """Issues that one decision reports."""
@@ -100,7 +105,7 @@ class OpenReport(ReportFields):
 
 
 def _known_labels(posted: object) -> dict[str, dict[str, str]]:
-    known = {*CLAIM_CHOICES, *REFERENCE_CHOICES}
+    known = set().union(*CHOICES.values())
     read = {
         clean(base, 200): {clean(key, 60): chosen for key, chosen in labels.items() if chosen in known}
         for base, labels in (list(posted.items())[:20] if isinstance(posted, dict) else ())
@@ -111,19 +116,13 @@ def _known_labels(posted: object) -> dict[str, dict[str, str]]:
 
 def _valid_reports(posted: object) -> dict[str, tuple[ReportFields, ...]]:
     read = {
-        clean(answer, 64): tuple(found for each in issues[:MOST_REPORTED] if (found := _report(each)))
+        clean(answer, 64): tuple(
+            found for each in issues[:MOST_REPORTED] if (found := read_if_valid(ReportFields, each))
+        )
         for answer, issues in (list(posted.items())[:20] if isinstance(posted, dict) else ())
         if isinstance(issues, list | tuple)
     }
     return {answer: issues for answer, issues in read.items() if issues}
-
-
-def _report(posted: object) -> ReportFields | None:
-    return posted if isinstance(posted, ReportFields) else read_if_valid(ReportFields, posted)
-
-
-def _open_report(posted: object) -> OpenReport | None:
-    return posted if isinstance(posted, OpenReport) else read_if_valid(OpenReport, posted)
 
 
 class FormFields(Record):
@@ -142,7 +141,7 @@ class FormFields(Record):
     reported: Annotated[dict[str, tuple[ReportFields, ...]], BeforeValidator(_valid_reports)] = Field(
         default_factory=dict
     )
-    reporting: Annotated[OpenReport | None, BeforeValidator(_open_report)] = None
+    reporting: Annotated[OpenReport | None, BeforeValidator(partial(read_if_valid, OpenReport))] = None
 
     @property
     def empty(self) -> bool:
@@ -421,24 +420,29 @@ def reasons(iteration: Iteration | None) -> dict[str, list[Data]]:
 
 class _Target(NamedTuple):
     key: str
-    kind: str
+    kind: Literal["claim", "reference", "sentence"]
     start: int
     end: int
     verdict: str
 
 
 def _targets(iteration: Iteration) -> list[_Target]:
-    """Claims and references that have a place in the answer, in its order, each place once."""
+    """Claims, references and uncited sentences that have a place in the answer, in its order, each place once."""
     found: dict[str, _Target] = {}
-    for claim_check in iteration.claims:
-        start, end = claim_check.claim.start, claim_check.claim.end
+
+    def add(kind: Literal["claim", "reference", "sentence"], start: int | None, end: int | None, verdict: str) -> None:
         if start is not None and end is not None and start < end:
-            key = target_key("claim", start, end)
-            found.setdefault(key, _Target(key, "claim", start, end, claim_check.verdict))
+            key = target_key(kind, start, end)
+            found.setdefault(key, _Target(key, kind, start, end, verdict))
+
+    for each in iteration.claims:
+        add("claim", each.claim.start, each.claim.end, each.verdict)
     marks = reference_marks(iteration)
     for number, citation in enumerate(iteration.citation_audit.citations):
-        key = target_key("reference", citation.start, citation.end)
-        found.setdefault(key, _Target(key, "reference", citation.start, citation.end, marks[number]))
+        add("reference", citation.start, citation.end, marks[number])
+    for sentence in iteration.citation_audit.sentences:
+        if sentence.status == "uncited":
+            add("sentence", sentence.start, sentence.end, sentence.status)
     return sorted(found.values(), key=lambda target: (target.start, target.end))
 
 
@@ -450,7 +454,7 @@ def label_rows(iteration: Iteration) -> list[Data]:
             "kind": target.kind,
             "text": shortened(iteration.answer[target.start : target.end], EXCERPT),
             "where": _before(iteration.answer, target.start) if target.kind == "reference" else "",
-            "machine": label((VERDICT if target.kind == "claim" else REFERENCE)[target.verdict]),
+            "machine": label(_WORDS[target.kind][target.verdict]),
             "verdict": target.verdict,
         }
         for target in _targets(iteration)[:ROWS_LABELLED]
@@ -462,7 +466,7 @@ def target_labels(iteration: Iteration, chosen: dict[str, str]) -> Iterable[Targ
     for target in _targets(iteration):
         if (given := chosen.get(target.key)) is not None:
             yield TargetLabel(
-                target="claim" if target.kind == "claim" else "reference",
+                target=target.kind,
                 start=target.start,
                 end=target.end,
                 text=iteration.answer[target.start : target.end],
@@ -478,11 +482,8 @@ def _before(answer: str, start: int) -> str:
 
 
 def choices() -> dict[str, list[tuple[str, str]]]:
-    """Return the labels that can be given, by what they are given to."""
-    return {
-        "claim": [(code, VERDICT[code].text) for code in CLAIM_CHOICES],
-        "reference": [(code, REFERENCE[code].text) for code in REFERENCE_CHOICES],
-    }
+    """Return the labels that can be given with their words, by what they are given to."""
+    return {kind: [(code, _WORDS[kind][code].text) for code in codes] for kind, codes in CHOICES.items()}
 
 
 def history(entries: Sequence[LogEntry]) -> list[Data]:

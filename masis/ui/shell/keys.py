@@ -57,7 +57,7 @@ NEXT_ISSUE = Key("F", "F", "Next issue by its number, 1 the gravest")
 PREVIOUS_ISSUE = Key("Shift+F", "Shift F", "Previous issue")
 TURN = Key("G", "G", "From the answer to the evidence and back")
 DIFF = Key("D", "D", "Show what changed between iterations")
-SWITCH = Key("V", "V", "Switch between the original and the best revision")
+SWITCH = Key("V", "V", "Switch between the original and its correction, else the best revision")
 HELP = Key("H", "H or ?", "Show or hide these keys")
 NEXT_ROW = Key("J", "J", "Next row of a list; from there on ↓ as well")
 PREVIOUS_ROW = Key("K", "K", "Previous row of a list; from there on ↑ as well")
@@ -68,13 +68,13 @@ TAKE_SIDE = Key(
     "1 2 …",
     "Take a reviewer's decision, or by the next number yours as you typed it last; press another to compare",
 )
-TYPE_REASON = Key("T", "T", "Type the reason")
+TYPE_REASON = Key("T", "T", "Type the reason, or take a usual one by its number while the field is empty")
 TYPE_NOTE = Key("Shift+T", "Shift T", "Type a note")
 BEGIN_AGAIN = Key("B", "B", "Begin the correction again with the answer, or another correction")
 NEXT_TO_ADJUDICATE = Key("N", "N", "Next case that waits for you")
 PREVIOUS = Key("P", "P", "Previous case that waits for you")
 CHOOSE = Key("A", "A X E", "Approve, reject, escalate: choose it, and type why")
-CHANGE = Key("M", "M", "Change the verdict that stands on a settled case")
+CHANGE = Key("M", "M", "Change the verdict that stands on a settled case, or keep it after all")
 UNDO_FINAL = Key("U", "U", "Undo the final verdict shown, else the one just recorded")
 RECORD = Key("Ctrl+Enter", "Ctrl Enter", "Record the final verdict and open the next case, also while typing")
 AGREE = Key("A", "A", "Agree with the grade of the opened abstract")
@@ -87,18 +87,8 @@ GROUPS: tuple[tuple[str, tuple[Key, ...]], ...] = (
     ("Look", (NEXT_ISSUE, PREVIOUS_ISSUE, TURN, SWITCH, ITERATION_BACK, ITERATION_FORWARD, DIFF, HELP)),
 )
 
-_ADJUDICATION = (
-    TAKE_SIDE,
-    TYPE_REASON,
-    TYPE_NOTE,
-    CHOOSE,
-    OVERRIDE._replace(shown="O"),
-    BEGIN_AGAIN,
-    RECORD,
-    LEAVE,
-    UNDO_FINAL,
-    CHANGE,
-)
+_CHOOSE = (TAKE_SIDE, TYPE_REASON, TYPE_NOTE, CHOOSE, OVERRIDE._replace(shown="O"), BEGIN_AGAIN)
+_ADJUDICATION = (*_CHOOSE, RECORD, LEAVE, UNDO_FINAL, CHANGE)
 _BESIDE = (NEXT_TO_ADJUDICATE, PREVIOUS, HELP)
 _TO_FIELDS = (
     dict.fromkeys("axet", "final-form")

@@ -12,10 +12,11 @@ from pydantic import Field, ValidationError
 
 from masis.errors import InputError, MasisError, Removed, UnknownRecord
 from masis.schema.base import Record
-from masis.schema.review import Decision, Verdict
+from masis.schema.review import Decision, Verdict, decided_about
 from masis.schema.wording import shortened
 from masis.services import ANONYMOUS, CaseView, Workbench
 from masis.services.drafts import adjudication_subject, read_form
+from masis.services.reviews import OTHER, reasons_for
 from masis.ui.components import HERE
 from masis.ui.review.case import show_answer
 from masis.ui.review.compare import CHANGES
@@ -51,7 +52,7 @@ def differences(decisions: Sequence[Decision]) -> tuple[str, ...]:
     """Name what decisions on one case differ in: verdict, approved answer, correction, reason, note, scores, labels."""
     said: dict[str, list[object]] = {
         "verdict": [each.verdict for each in decisions],
-        "approved answer": [_answer(each) for each in decisions if each.verdict == "approve"],
+        "approved answer": [decided_about(each) for each in decisions if each.verdict == "approve"],
         "correction": [each.corrected_answer for each in decisions],
         "reason": [each.reason for each in decisions],
         "note": [each.note for each in decisions],
@@ -74,17 +75,11 @@ def _labelled(target: str, _start: int, _end: int, text: str, reports: bool) -> 
     return f"issues reported in “{text[:60]}”" if reports else f"{target} “{text[:60]}”"
 
 
-def _answer(decision: Decision) -> str:
-    """Name the answer that a decision is about."""
-    revision = (decision.iteration or 1) - 1
-    return f"revision {revision}" if revision else "the original answer"
-
-
 def _decided(decision: Decision) -> str:
     """Name a decision's verdict, and the answer that it approves."""
     if decision.verdict is None:
         return ""
-    about = f" {_answer(decision)}" if decision.verdict == "approve" else ""
+    about = f" {decided_about(decision)}" if decision.verdict == "approve" else ""
     return f"{coloured(DECIDED[decision.verdict])}{about}"
 
 
@@ -146,10 +141,8 @@ LONG_QUESTION = 250
 
 
 def _bar(workbench: Workbench, case_id: str, view: CaseView | None) -> None:
-    """Draw the way back, how far the adjudications have come, what was done last, and the ways to the cases beside.
-
-    What was done last stands in a line that is always there, so that the form below doesn't move when it goes.
-    """
+    """Draw the way back, how far the adjudications have come, what was done last, and the ways to the cases beside."""
+    # what was done last stands in a line that is always there: the form below never moves
     left, done = workbench.team.adjudications(actor(), size=1).total, st.session_state.get(_DONE, {})
     escalated = sum(draft.form.verdict == "escalate" for draft in done.values())
     facts = [f"{left:,} left for you"] if left or done else []
@@ -158,19 +151,18 @@ def _bar(workbench: Workbench, case_id: str, view: CaseView | None) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="adjudication-bar"):
         st.button("Team", icon=":material/arrow_back:", type="tertiary", on_click=address.put, args=("case", ""))
         st.title("Adjudication", anchor=False, width="content")
-        st.caption(", ".join(facts), width="content")
-        with st.container(key="adjudication-last"):
-            st.markdown(_said_last(view) if view else EMPTY)
+        with st.container(horizontal=True, vertical_alignment="center", gap="small", key="adjudication-said"):
+            st.caption(", ".join(facts), width="content")
+            with st.container(key="adjudication-last"):
+                st.markdown(_said_last(view) if view else EMPTY)
+            st.caption("Keys: H or ?", width="content")
         if view is not None and _standing(view) is None:
             _undoable(workbench, view)
-        st.caption("Keys: H or ?", width="content")
         for label, key, forward in (("Previous", PREVIOUS, False), ("Next", NEXT_TO_ADJUDICATE, True)):
-            if beside := _beside(workbench, case_id, forward=forward):
-                st.button(label, shortcut=key.shortcut, on_click=address.put, args=("case", beside))
-            elif view is not None and not forward:
-                st.button(
-                    label, shortcut=key.shortcut, on_click=_notice, args=(case_id, "No case waits before this one")
-                )
+            beside = _beside(workbench, case_id, forward=forward)
+            does, args = (address.put, ("case", beside)) if beside else (_notice, (case_id, NONE_BEFORE))
+            if beside or (view is not None and not forward):
+                st.button(label, shortcut=key.shortcut, on_click=does, args=args)
 
 
 def _notice(case_id: str, words: str) -> None:
@@ -209,17 +201,17 @@ def _versions(workbench: Workbench, decisions: Sequence[Decision], *, may: bool)
         zip(st.columns(len(cards), gap="small"), cards, strict=True), start=1
     ):
         with column.container(border=True, height="stretch", gap="xsmall"):
-            here = " :material/arrow_forward: in the form" if version == draft.form else ""
-            st.markdown(f"**{escaped(name)}**: {_decided(decision)}{here}")
-            if may:
-                st.button(
-                    f"Take {escaped(what)}",
-                    key=f"take-{number}",
-                    shortcut=str(number),
-                    width="stretch",
-                    on_click=_take,
-                    args=(decision.case_id, version),
-                )
+            with st.container(horizontal=True, vertical_alignment="center", gap="xsmall", key=f"side-{number}"):
+                here = " :material/arrow_forward: in the form" if version == draft.form else ""
+                st.markdown(f"**{escaped(name)}**: {_decided(decision)}{here}", width="content")
+                if may:
+                    st.button(
+                        f"Take {escaped(what)}",
+                        key=f"take-{number}",
+                        shortcut=str(number),
+                        on_click=_take,
+                        args=(decision.case_id, version),
+                    )
             _side(workbench, decision, number, first if number <= len(decisions) else None)
 
 
@@ -242,20 +234,27 @@ def _side(workbench: Workbench, decision: Decision, number: int, first: Decision
             _changes(what, first.corrected_answer or "", decision.corrected_answer, f"between-{number}")
 
 
-def _corrects(workbench: Workbench, about: Decision, corrected: str, key: str, *, brief: bool = False) -> None:
+def _corrects(workbench: Workbench, about: Decision, corrected: str, key: str) -> None:
     """Draw what a correction changes in the answer that a decision is about; the whole of it where that was removed."""
+    if (before := _before(workbench, about)) is not None:
+        _changes("the answer", before, corrected, key)
+        return
+    st.caption("Corrected answer; the one it corrects was removed")
+    st.text(corrected)
+
+
+def _before(workbench: Workbench, about: Decision) -> str | None:
+    """Return the answer that a decision is about; None where it was removed."""
     try:
-        st.caption("Changes to the answer")
-        _changes("the answer", workbench.reviews.answer_of(about), corrected, key, brief=brief)
+        return workbench.reviews.answer_of(about)
     except Removed:
-        st.caption("Corrected answer; the one it corrects was removed")
-        st.text(corrected)
+        return None
 
 
-def _changes(what: str, before: str, after: str, key: str, *, brief: bool = False) -> None:
-    """Draw how a correction differs from another text; ``brief`` shows no more than the words beside a change."""
+def _changes(what: str, before: str, after: str, key: str) -> None:
+    """Draw how a correction differs from another text, with no more of what is the same than the words beside it."""
     pieces = [change._asdict() for change in word_changes(before, after)]
-    for number, piece in enumerate(pieces if brief else ()):
+    for number, piece in enumerate(pieces):
         if piece["kind"] == "same" and len(piece["text"]) > 2 * BESIDE_CHANGE:
             head = "" if number == 0 else piece["text"][:BESIDE_CHANGE].rsplit(" ", 1)[0]
             tail = "" if number == len(pieces) - 1 else piece["text"][-BESIDE_CHANGE:].split(" ", 1)[-1]
@@ -264,15 +263,15 @@ def _changes(what: str, before: str, after: str, key: str, *, brief: bool = Fals
 
 
 BESIDE_CHANGE = 40
-"""Characters of an unchanged text that a brief comparison shows on each side of a change."""
+"""Characters of an unchanged text that are shown on each side of a change."""
 
 
 def final_words(verdict: Verdict, about: Decision) -> str:
     """Return what the button says: what is done to which answer."""
     return {
-        "approve": f"Approve {_answer(about)} as final verdict",
-        "override": "Record the corrected answer as final verdict",
-        "reject": "Reject the answer as final verdict",
+        "approve": f"Approve {decided_about(about)}",
+        "override": "Record the corrected answer",
+        "reject": "Reject the answer",
     }.get(verdict, "Escalate the case")
 
 
@@ -401,7 +400,8 @@ def _text(case_id: str, name: str, label: str, height: int, most: int | None = 2
     """Draw a field of the form, whose text is kept when another case is opened."""
     key, draft = _field(case_id, name), _Draft.of(case_id)
     st.session_state.setdefault(key, draft.form.words.get(name, ""))
-    st.text_area(label, key=key, max_chars=most, height=height, on_change=_keep, args=(case_id,))
+    hint = "Type it, or press the number of one below" if name == "reason" else None
+    st.text_area(label, key=key, max_chars=most, height=height, placeholder=hint, on_change=_keep, args=(case_id,))
 
 
 def _choose(case_id: str, verdict: Verdict) -> None:
@@ -473,14 +473,11 @@ def _final(workbench: Workbench, view: CaseView, reviewers: tuple[str, ...]) -> 
         with st.container(horizontal=True, gap="xsmall"):
             if final is not None:
                 _undoable(workbench, view)
-            if may and not _open(view):
-                st.button(
-                    "Decide it" if final is not None and final.verdict == "escalate" else "Change it",
-                    key="final-change",
-                    shortcut=CHANGE.shortcut,
-                    on_click=_change,
-                    args=(case_id, final),
-                )
+            if may and view.state != "needs_adjudication":
+                escalated = final is not None and final.verdict == "escalate"
+                label = "Keep it" if _open(view) else "Decide it" if escalated else "Change it"
+                does, args = (_forget, (case_id,)) if _open(view) else (_change, (case_id, final))
+                st.button(label, key="final-change", shortcut=CHANGE.shortcut, on_click=does, args=args)
         if final is not None and final.corrected_answer and not _open(view):
             _corrects(workbench, final, final.corrected_answer, "final-correction")
     ask_name(workbench)
@@ -523,7 +520,7 @@ def _form(workbench: Workbench, view: CaseView, decisions: Sequence[Decision]) -
             )
     verdict, about = draft.form.verdict, draft.form.about(decisions)
     alike = [each for each in decisions if each.verdict == verdict]
-    answers = list({_answer(each): each for each in reversed(alike)})
+    answers = list({decided_about(each): each for each in reversed(alike)})
     if verdict == "approve" and not draft.form.taken and len(answers) > 1:
         answer = st.segmented_control(
             "Answer",
@@ -534,32 +531,39 @@ def _form(workbench: Workbench, view: CaseView, decisions: Sequence[Decision]) -
             key=f"final-answer-{case_id}",
             persist_state="session",
         )
-        about = next(each for each in alike if _answer(each) == answer)
+        about = next(each for each in alike if decided_about(each) == answer)
     optional = not workbench.reviews.why_reason(case_id, verdict)
     typed_over({draft.form.given.get(name, "") for name in ("reason", "note")})
     with st.container(key="final-form", gap="xsmall"):
-        with st.container(key="final-reason"):
-            _text(case_id, "reason", _label(draft.form, "reason", decisions, optional=optional), 68)
+        if verdict is None:
+            st.caption("Take a reviewer's decision by its number, or choose a verdict: its reason and note follow.")
+        else:
+            with st.container(key="final-reason"):
+                _text(case_id, "reason", _label(draft.form, "reason", decisions, optional=optional), 68)
+                usual = [each.text for each in reasons_for(verdict) if each.code != OTHER]
+                with st.container(key="final-usual"):  # while the field is empty and has the focus
+                    st.markdown("\n".join(f"{number}. {text}" for number, text in enumerate(usual, start=1)))
         if verdict == "override":
             with st.container(key="final-corrected", gap="xsmall"):
                 final = _standing(view)
                 _corrected(workbench, about, [*decisions, *([final] if final else [])])
-        with st.container(key="final-note"):
-            _text(case_id, "note", _label(draft.form, "note", decisions, optional=True), 68)
+        if verdict is not None:
+            with st.container(key="final-note"):
+                _text(case_id, "note", _label(draft.form, "note", decisions, optional=True), 68)
     with st.container(key="final-act", gap="xsmall"):
         if refused := st.session_state.pop(_REFUSED, None):
             st.warning(escaped(refused))
-        lacks = _lacks(workbench, draft.form, about)
-        st.button(
-            lacks.label if lacks else final_words(verdict, about) if verdict else "Choose a verdict",
-            key="final-submit",
-            type="secondary" if lacks else "primary",
-            shortcut=SUBMIT.shortcut,
-            width="stretch",
-            on_click=_submit,
-            args=(workbench, view, about),
-            disabled=verdict is None,
-        )
+        lacks = _lacks(workbench, _Draft.of(case_id).form, about)  # with the correction that was begun above
+        if verdict is not None:
+            st.button(
+                lacks.label if lacks else final_words(verdict, about),
+                key="final-submit",
+                type="secondary" if lacks else "primary",
+                shortcut=SUBMIT.shortcut,
+                width="stretch",
+                on_click=_submit,
+                args=(workbench, view, about),
+            )
 
 
 def _label(form: _Version, name: str, decisions: Sequence[Decision], *, optional: bool) -> str:
@@ -567,21 +571,14 @@ def _label(form: _Version, name: str, decisions: Sequence[Decision], *, optional
     text, given = form.words.get(name, ""), form.given.get(name, "")
     more = " (optional)" if optional else ""
     if text.strip() and (whose := _of_whom(given, name, decisions, form.wrote)):
-        more = (
-            f" (changed from {escaped(whose)})"
-            if text != given
-            else f" ({escaped(whose)}: change it where yours differs)"
-        )
+        more = f" (changed from {escaped(whose)})" if text != given else f" ({escaped(whose)}, unchanged)"
     return f"{name.capitalize()}{more}"
 
 
 def _corrected(workbench: Workbench, about: Decision, decisions: Sequence[Decision]) -> None:
     """Draw the corrected answer, which begins with what is chosen below it, and what it changes."""
-    case_id, draft = about.case_id, _Draft.of(about.case_id)
-    try:
-        begins = {"the original": workbench.reviews.answer_of(about)}
-    except Removed:
-        begins = {}
+    case_id, draft, before = about.case_id, _Draft.of(about.case_id), _before(workbench, about)
+    begins = {} if before is None else {"the original": before}
     begins |= {f"{each.reviewer}'s": each.corrected_answer for each in decisions if each.corrected_answer}
     if "corrected" not in draft.form.words:
         draft.put(case_id, draft.form.beginning_with(next(iter(begins.values()), "")))
@@ -603,8 +600,8 @@ def _corrected(workbench: Workbench, about: Decision, decisions: Sequence[Decisi
                 disabled=text == corrected,
             )
     with st.container(key="final-changes", gap="xsmall"):
-        if not _unchanged(workbench, corrected, about):
-            _corrects(workbench, about, corrected, "final-changes-made", brief=True)
+        if before is None or corrected.split() != before.split():
+            _corrects(workbench, about, corrected, "final-changes-made")
 
 
 def _begin(case_id: str, text: str) -> None:
@@ -622,19 +619,13 @@ class _Lack(NamedTuple):
 
 def _lacks(workbench: Workbench, form: _Version, about: Decision) -> _Lack | None:
     """Return what keeps the form from being recorded."""
-    if form.verdict == "override" and _unchanged(workbench, form.words.get("corrected", ""), about):
+    before = _before(workbench, about) if form.verdict == "override" else None
+    if before is not None and form.words.get("corrected", "").split() == before.split():
         why = "the correction changes nothing in the answer. Change it, or approve the answer."
         return _Lack("Nothing is changed yet", why, "final-corrected")
     if not form.words.get("reason", "").strip() and (why := workbench.reviews.why_reason(about.case_id, form.verdict)):
         return _Lack("A reason is needed", f"type a reason ({why}).", "final-reason")
     return None
-
-
-def _unchanged(workbench: Workbench, corrected: str, about: Decision) -> bool:
-    try:
-        return corrected.split() == workbench.reviews.answer_of(about).split()
-    except Removed:
-        return False
 
 
 def _submit(workbench: Workbench, view: CaseView, about: Decision) -> None:
@@ -668,8 +659,9 @@ def _submit(workbench: Workbench, view: CaseView, about: Decision) -> None:
                 "seconds": round(time.monotonic() - st.session_state[OPENED][1], 1),
             },
         )
-        if side is not None:
-            decision = taken(decision, side)
+        if side is not None:  # what else the reviewer had entered is taken, too
+            more = {"labels": side.labels, "rubric_scores": side.rubric_scores, "versions": side.versions}
+            decision = decision.model_copy(update={**more, "extra": {**decision.extra, "taken_from": side.reviewer}})
         entry = workbench.reviews.adjudicate(actor(), decision, seen_version=view.summary.version)
     except ValidationError as error:
         _refuse(error.errors(include_url=False)[0]["msg"].removeprefix("Value error, "), "final-corrected")
@@ -704,17 +696,7 @@ def _asked(view: CaseView) -> str:
     return f"“{shortened(view.case.query, 200)}”"
 
 
-def taken(decision: Decision, side: Decision) -> Decision:
-    """Return an adjudication with what else the reviewer whose side it takes had entered: labels and scores."""
-    return decision.model_copy(
-        update={
-            **{name: getattr(side, name) for name in ("labels", "rubric_scores")},
-            "versions": side.versions,
-            "extra": {**decision.extra, "taken_from": side.reviewer},
-        }
-    )
-
-
+NONE_BEFORE = "No case waits before this one"
 EMPTY = "&nbsp;"
 """What a line holds that is there though it says nothing."""
 

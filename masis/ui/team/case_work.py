@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import streamlit as st
 
@@ -45,8 +45,8 @@ def show_case_work(workbench: Workbench, view: CaseView) -> None:
         with st.expander(f"Guidelines and scores (version {rubric.version})", icon=":material/rule:"):
             st.text(rubric.guidelines)
             _scores(workbench, case_id, rubric)
-    work = workbench.team.work(actor(), case_id)
-    comments = workbench.team.comments(actor(), case_id)
+    team = workbench.team
+    work, comments = team.work(actor(), case_id), team.comments(actor(), case_id)
     facts = [counted(len(comments), "comment")] if comments else []
     facts += [f"assigned to {', '.join(work.assignees)}"] if work.assignees else []
     facts += [", ".join(work.tags)] if work.tags else []
@@ -61,17 +61,13 @@ def show_case_work(workbench: Workbench, view: CaseView) -> None:
         _comment_field(workbench, case_id)
         names, tags = st.columns(2)
         with names:
-            _assign(workbench, case_id)
+            _add(case_id, "Assign to", "Assign", team.reviewers(), lambda to: team.assign(actor(), [case_id], to))
             _remove(
                 "Unassign", work.assignees, lambda names: workbench.team.unassign(actor(), [case_id], names), "unassign"
             )
         with tags:
-            _form(
-                "tag",
-                "Tags, separated by commas",
-                "Tag",
-                lambda text: workbench.team.tag(actor(), [case_id], text.split(",")),
-            )
+            tagged = workbench.store.team.counted("tagged")
+            _add(case_id, "Tags", "Tag", tagged, lambda to: team.tag(actor(), [case_id], ",".join(to).split(",")))
             _remove("Remove tags", work.tags, lambda names: workbench.team.untag(actor(), [case_id], names), "untag")
 
 
@@ -176,25 +172,16 @@ def _choose(workbench: Workbench, case_id: str, name: str, key: str) -> None:
         workbench.drafts.save(actor(), rubric_subject(case_id), {name: value})
 
 
-def _form(key: str, label: str, button: str, do: Callable[[str], object]) -> None:
-    with st.form(f"case-{key}", clear_on_submit=True, border=False):
-        text = st.text_input(label, max_chars=200)
+def _add(case_id: str, label: str, button: str, known: Iterable[str], do: Callable[[list[str]], object]) -> None:
+    """Draw the choice of people or tags that a case gets: known ones, or names that are typed."""
+    added = f"added-{button}-{case_id}"
+    with st.form(f"case-{button}", clear_on_submit=True, border=False):
+        names = st.multiselect(label, list(known), accept_new_options=True, placeholder="Choose or type a name")
         sent = st.form_submit_button(button, **needs("decide"))
-    if sent and carried_out(lambda: do(text)):
+    if sent and carried_out(lambda: do(names)):
+        st.session_state[added] = f"{label} {', '.join(names)}: done"
         st.rerun()
-
-
-def _assign(workbench: Workbench, case_id: str) -> None:
-    """Draw the choice of who is to decide a case: somebody known, or a name that is typed."""
-    assigned = f"assigned-{case_id}"
-    with st.form("case-assign", clear_on_submit=True, border=False):
-        known = workbench.team.reviewers()
-        names = st.multiselect("Assign to", known, accept_new_options=True, placeholder="Choose or type a name")
-        sent = st.form_submit_button("Assign", **needs("decide"))
-    if sent and carried_out(lambda: workbench.team.assign(actor(), [case_id], names)):
-        st.session_state[assigned] = f"The case is {' and '.join(f'{each}’s' for each in names)} now"
-        st.rerun()
-    if says := st.session_state.pop(assigned, None):
+    if says := st.session_state.pop(added, None):
         st.caption(escaped(says))
 
 

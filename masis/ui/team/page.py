@@ -24,16 +24,17 @@ from masis.schema.team import (
     TeamRecord,
 )
 from masis.schema.wording import counted
-from masis.services import Workbench
+from masis.services import ANONYMOUS, Workbench
 from masis.services.cases import waiting_in
 from masis.services.records import CaseFilter, CaseSummary
 from masis.services.trust.service import Own
 from masis.services.trust.summary import UPHELD, in_words
 from masis.trust.agreement import Pair
 from masis.ui.components.linked_table import Cell, column, linked_table, row
-from masis.ui.queue.case_list import who_decided
+from masis.ui.queue.case_list import severity_cell, who_decided
 from masis.ui.queue.overview import standing_counts
 from masis.ui.shell import address
+from masis.ui.shell.inputs import typing_area
 from masis.ui.shell.permissions import carried_out, needs
 from masis.ui.shell.reviewer import actor, reviewer
 from masis.ui.team.adjudication import OPENED, decisions_on, differences, show_adjudication
@@ -69,6 +70,7 @@ RULES: dict[PolicyRule, tuple[str, str]] = {
         "Costs no adjudication. One person settles each case; the others show how far that can be relied on.",
     ),
 }
+ALL_OF_THEM = "The same as the rule above: {0} of {0} reviewers are all of them."
 MACHINE: dict[MachineShown, tuple[str, str]] = {
     "first": ("At once", "Fastest. Who sees a verdict agrees with it more often: it shows little of how right it is."),
     "after": (
@@ -85,7 +87,7 @@ CHOICES: dict[str, str] = {
     "reviewers": "Reviewers a case",
     "share": "Share of the cases that several reviewers decide",
     "rule": "Which verdict stands",
-    "agree": "How many have to agree",
+    "agree": "How many have to agree, where enough do",
     "machine": "When a reviewer sees what the machine found",
     "lease_minutes": "Minutes that an opened case stays with its reviewer",
     "seed": "Number that the shared cases are drawn by",
@@ -149,11 +151,12 @@ def _people(workbench: Workbench) -> None:
     """Draw how far reviewers agree, and of each how many cases they decided, how fast, and how often that stood."""
     me = actor()
     st.header("Reviewers", anchor=False)
-    every = workbench.access.allows(me, "oversee")
+    every, pairs = workbench.access.allows(me, "oversee"), list[Pair]()
     # who may read everybody's figures below reads the same names above them
     if workbench.access.allows(me, "read") and (found := workbench.trust.people(me, names=every)).agreement.units:
         what = "settled case" if workbench.cases.hides_machine_from(me) else "case"
-        agree = [pair_agrees(pair, what) for pair in found.pairs[:PAIRS_SAID]]
+        pairs = found.pairs
+        agree = [pair_agrees(pair, what) for pair in pairs[:PAIRS_SAID]]
         st.markdown("  \n".join([*agree, f"{in_words(found.agreement.alpha).capitalize()}."]))
     adjudicated = workbench.trust.decisions_by(me, "adjudication")
     decided, assigned = workbench.trust.decisions_by(me), workbench.store.team.counted("assigned")
@@ -192,6 +195,7 @@ def _people(workbench: Workbench) -> None:
     linked_table(columns, rows, description="Reviewers", key="team-progress")
     hidden = "" if every else "Of others, only leads see verdicts, times and what was upheld. "
     st.caption(f"{UPHELD} Times: of decisions on the pages. {hidden}{workbench.trust.counts_in_words(me)}")
+    _of_two(pairs)
     st.page_link("pages/trust.py", label="Trust: agreement in detail", query_params={"view": "people"})
 
 
@@ -211,6 +215,23 @@ def _upheld(own: Own | None) -> Cell:
         "text": stood,
         "below": [f"{own.whole:,} of {own.with_answer:,} with their correction"] if own.with_answer else [],
     }
+
+
+def _of_two(pairs: list[Pair]) -> None:
+    """Draw how often two reviewers gave which verdicts on the same case, first of those who agree least."""
+    if not pairs:
+        return
+    least = sorted(pairs, key=lambda pair: pair.same / max(1, pair.raw.n))
+    names = [f"{each.first} and {each.second}: {each.same:,} of {each.raw.n:,} alike" for each in least]
+    with st.container(width=760, gap="xsmall"):
+        chosen = st.selectbox("Verdicts of two reviewers", names, key="team-pair") if names[1:] else names[0]
+        pair, words = least[names.index(chosen)], [word.text for word in DECIDED.values()]
+        given = [number for number in range(len(words)) if any(number in both for both in pair.verdicts)]
+        columns = [column(""), *(column(f"{pair.second}: {words[number]}", "figure") for number in given)]
+        rows = [
+            row(f"{pair.first}: {words[one]}", *(pair.verdicts.get((one, other)) for other in given)) for one in given
+        ]
+        linked_table(columns, rows, description=f"Verdicts of {pair.first} and {pair.second}", key="team-verdicts")
 
 
 def pair_agrees(pair: Pair, case: str) -> str:
@@ -235,15 +256,15 @@ def _differing(workbench: Workbench) -> None:
     listed = "" if page.total == len(page.rows) else f"Of {page.total:,}, the first {len(page.rows):,}: "
     st.markdown(
         f"{listed}{counted(kinds.total(), 'case has', 'cases have')} reviewers who differ. {which}. "
-        "Open one to decide it."
+        f"Open one to decide it. {_who_may(workbench)}"
     )
     rows = []
     for summary in page.rows:
         verdicts: Cell = {"text": ", ".join(who_decided(workbench, summary.id))}
         if first[summary.id] != "verdict":
             verdicts["below"] = [f"{first[summary.id].capitalize()} differs"]
-        rows.append(row(_question(summary, "team"), verdicts, open=summary.id))
-    columns = [column("Question", "main"), column("Verdicts")]
+        rows.append(row(_question(summary, "team"), severity_cell(summary), verdicts, open=summary.id))
+    columns = [column("Question", "main"), column("Severity", "pills"), column("Verdicts")]
     if opened := linked_table(columns, rows, description="Cases that need adjudication", key="differing"):
         address.put("case", opened)
         st.rerun()
@@ -315,11 +336,10 @@ def _give_out(workbench: Workbench) -> None:
     if not total:
         st.caption("No case that waits holds these words." if text else "No case waits: there is none to give out.")
         return
-    titles = {
-        summary.id: f"{'Escalated · ' if summary.state == 'escalated' else ''}{summary.id} · {summary.query}"[:120]
-        for page in pages
-        for summary in page.rows
-    }
+    titles = {}
+    for summary in (summary for page in pages for summary in page.rows):
+        facts = ("Escalated" if summary.state == "escalated" else "", summary.severity, summary.id, summary.query)
+        titles[summary.id] = " · ".join(filter(None, facts))[:120]
     team, counts = workbench.team, workbench.store.team.counted
     actions: dict[str, _Action] = {
         "Assign": _Action("Reviewers", team.reviewers(), team.assign, new=True),
@@ -342,9 +362,15 @@ def _give_out(workbench: Workbench) -> None:
         if action.names:
             hint = "Choose or type a name" if action.new else "Choose"
             names = st.multiselect(action.names, list(action.known), accept_new_options=action.new, placeholder=hint)
+        if action.names == "Reviewers" and (loads := team.loads(actor())):
+            each = ", ".join(f"{escaped(name)} {load:,}" for name, load in loads.items())
+            st.caption(f"Waiting cases that each has been given: {each}.")
         sent = st.form_submit_button(f"{does} the chosen cases", **needs("decide"))
     if sent and carried_out(lambda: action.do(actor(), chosen, names)):
-        st.success(f"Done for {counted(len(chosen), 'case')}; each is an entry of the decision log.")
+        st.session_state["given-out"] = len(chosen)
+        st.rerun()  # what each has been given is another figure now
+    if done := st.session_state.pop("given-out", 0):
+        st.success(f"Done for {counted(done, 'case')}; each is an entry of the decision log.")
 
 
 class _Action(NamedTuple):
@@ -369,15 +395,10 @@ def _policy(workbench: Workbench) -> None:
     with choices:
         st.caption(
             f"{_version(workbench, now)} A case that has a decision keeps how many decide it and which verdict stands. "
-            "What reviewers see of the machine changes at once, on every case."
+            f"What reviewers see of the machine changes at once, on every case. {_who_may(workbench)}"
         )
-        with _asked("reviewers"):
-            st.number_input(
-                CHOICES["reviewers"],
-                *(1, MOST_REVIEWERS),
-                key=keys["reviewers"],
-                help="Each costs one more decision on every shared case. Two show how far people agree.",
-            )
+        costs = "Each costs one more decision on every shared case. Two show how far people agree."
+        _number("reviewers", keys, MOST_REVIEWERS, help=costs)
         with _asked("share"):
             st.slider(
                 CHOICES["share"],
@@ -387,22 +408,14 @@ def _policy(workbench: Workbench) -> None:
                 help="The rest is decided by one person each. A part is enough to measure agreement, at less cost.",
                 disabled=chosen["reviewers"] == 1,
             )
-        _radio("rule", RULES, keys["rule"])
+        everybody = chosen["reviewers"] > 1 and chosen["agree"] == chosen["reviewers"]
+        enough = {"agree": (RULES["agree"][0], ALL_OF_THEM.format(chosen["agree"]))} if everybody else {}
+        _radio("rule", RULES | enough, keys["rule"])
         # always there: what lies below doesn't move
-        st.number_input(
-            f"{CHOICES['agree']}, where enough do",
-            *(1, MOST_REVIEWERS),
-            key=keys["agree"],
-            disabled=chosen["rule"] != "agree",
-        )
+        _number("agree", keys, MOST_REVIEWERS, disabled=chosen["rule"] != "agree")
         _radio("machine", MACHINE, keys["machine"])
-        with _asked("lease_minutes"):
-            st.number_input(
-                CHOICES["lease_minutes"],
-                *(1, 24 * 60),
-                key=keys["lease_minutes"],
-                help="Nobody else can decide it meanwhile. Once its reviewer has been away for longer, others can.",
-            )
+        away = "Nobody else can decide it meanwhile. Once its reviewer has been away for longer, others can."
+        _number("lease_minutes", keys, 24 * 60, help=away)
         changed = {name: value for name, value in chosen.items() if value != stands[name]}
         if chosen["rule"] != "agree":
             changed.pop("agree", None)
@@ -423,9 +436,22 @@ def _policy(workbench: Workbench) -> None:
         _versions(workbench)
 
 
+def _who_may(workbench: Workbench) -> str:
+    """Say who sets the policy and adjudicates."""
+    if workbench.access.allows(ANONYMOUS, "oversee"):
+        return "Without a sign-in, anybody who types a name may set the policy and adjudicate what others decided."
+    return "Leads set the policy and adjudicate what others decided."
+
+
 def _asked(name: str) -> DeltaGenerator:
     """Return the place of a field of the policy, framed where the address asks for it."""
     return st.container(border=address.value("field") == name)
+
+
+def _number(name: str, keys: Mapping[str, str], most: int, **options: Any) -> None:
+    """Draw a number of the policy, from 1 to ``most``."""
+    with _asked(name):
+        st.number_input(CHOICES[name], 1, most, key=keys[name], **options)
 
 
 def _radio(name: str, options: Mapping[Choice, tuple[str, str]], key: str) -> None:
@@ -511,11 +537,22 @@ RUBRIC_HELP = "One score a line: name: 1-5, or name: word, word. Guidance may fo
 def _rubric(workbench: Workbench) -> None:
     now = workbench.store.team.in_force(Rubric)
     st.caption(f"{_version(workbench, now)} Decisions keep their scores with the version they were given under.")
-    with st.form("rubric", border=False):
-        guidelines = st.text_area("Guidelines, shown beside every case", now.guidelines, max_chars=20_000, height=160)
-        lines = st.text_area("Scores", "\n".join(map(score_line, now.scores)), help=RUBRIC_HELP, max_chars=20_000)
-        sent = st.form_submit_button("Set this rubric", **needs("oversee"))
+    written = "\n".join(map(score_line, now.scores))
+    guidelines = _typed("Guidelines, shown beside every case", now, now.guidelines, rows=6, hint="")
+    lines = _typed("Scores", now, written, rows=4, hint=RUBRIC_HELP)
+    unchanged = (guidelines.strip(), lines.strip()) == (now.guidelines, written)
+    sent = st.button("Set this rubric", key="set-rubric", **needs("oversee", disabled=unchanged))
     _set(workbench, Rubric, lambda: Rubric(guidelines=guidelines.strip(), scores=read_scores(lines)), sent=sent)
+
+
+def _typed(label: str, now: TeamRecord, text: str, *, rows: int, hint: str) -> str:
+    """Draw a field of the record in force, and return what it holds: a form would say so only once it is sent."""
+    key, version = f"team-{type(now).__name__}-{label}", str(now.version)
+    typed = st.session_state.setdefault(key, {})
+    take = functools.partial(typed.__setitem__, version)
+    given = typed.get(version, text)
+    typing_area(label, key=f"{key}-field", text=given, version=version, most=20_000, rows=rows, hint=hint, on_text=take)
+    return str(typed.get(version, text))
 
 
 def read_scores(lines: str) -> tuple[RubricScore, ...]:
@@ -551,11 +588,10 @@ def _label_types(workbench: Workbench) -> None:
         f"{_version(workbench, now)} The types of issues that reviewers report by labelling words of an answer. "
         "Decisions keep theirs with the version they were set under."
     )
-    with st.form("label-types", border=False):
-        lines = st.text_area(
-            "Types", "\n".join(map(type_line, now.types)), help=LABEL_TYPES_HELP, max_chars=20_000, height=200
-        )
-        sent = st.form_submit_button("Set these label types", **needs("oversee"))
+    written = "\n".join(map(type_line, now.types))
+    lines = _typed("Types", now, written, rows=8, hint=LABEL_TYPES_HELP)
+    unchanged = lines.strip() == written
+    sent = st.button("Set these label types", key="set-label-types", **needs("oversee", disabled=unchanged))
     _set(workbench, LabelTypes, lambda: LabelTypes(types=read_types(lines)), sent=sent)
 
 
