@@ -95,10 +95,13 @@ def test_reviewers_who_differ_are_listed_and_their_case_decided_for_good(audited
     ]
     assert cells(team, "differing")[0][1]["pills"][0]["text"] == audited_workbench.cases.summary(CASE).severity
     leads = opened("team", "Cleo")
-    (review,) = [each.proto for each in leads.get("page_link") if each.proto.label.startswith("Review ")]
+    review = leads.button(key="team-review")
     cleo = Actor(name="Cleo")
     assert review.label.startswith(f"Review {audited_workbench.team.count_open(cleo, CaseFilter())} cases")
-    assert review.query_string == f"case={audited_workbench.team.next_open(cleo, CaseFilter())}"
+    first = audited_workbench.team.next_open(cleo, CaseFilter())
+    press(leads, review.label)
+    assert leads.query_params["case"] == first != CASE
+    leads = opened("team", "Cleo")
     press(leads, "Adjudicate 1 case")
     assert leads.query_params["case"] == CASE
     assert not [each for each in opened("team", "Ben").button if each.label.startswith("Adjudicate")]

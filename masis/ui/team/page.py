@@ -139,9 +139,10 @@ def _progress(workbench: Workbench) -> None:
                 args=("case", mine.rows[0].id),
                 help=FOR_YOU.meaning,
             )
-        if first := workbench.team.next_open(me, CaseFilter()) if count else None:
-            label = f"Review {counted(count, 'case')} that you can decide now"
-            st.page_link("pages/review.py", label=label, icon=":material/rate_review:", query_params={"case": first})
+        label = f"Review {counted(count, 'case')} that you can decide now"
+        pressed = count and st.button(label, icon=":material/rate_review:", key="team-review")
+        if pressed and (first := workbench.team.next_open(me, CaseFilter())):  # which one is looked for once asked
+            st.switch_page("pages/review.py", query_params={"case": first})
     _people(workbench)
     _differing(workbench)
     _escalated(workbench)
