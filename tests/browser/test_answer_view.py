@@ -334,6 +334,13 @@ def test_a_long_id_breaks_behind_its_separators_only(mount: Callable[..., Mounte
     assert all(line.rstrip()[-1] in "-_·" for line in lines[:-1])
 
 
+def test_a_count_in_a_table_separates_its_thousands(mount: Callable[..., Mounted]) -> None:
+    columns = [{"title": title, "kind": "figure", "hide": ""} for title in ("Approved", "Rejected")]
+    row = {"cells": [1520, None], "open": None, "marked": False}
+    table = mount("linked_table").draw({"columns": columns, "rows": [row], "description": "Reviewers"})
+    assert table.locator("td").all_text_contents() == ["1,520", "–"]
+
+
 def test_f_goes_on_from_the_issue_clicked_and_shows_where_its_words_begin(answer_page: Page) -> None:
     page, panel = answer_page, answer_page.locator(".why-panel")
     page.locator(".issue-head").nth(1).click(delay=40)

@@ -49,7 +49,7 @@ function drawTable(root, { data, setTriggerValue }) {
   const drawCell = (cell, column) => {
     const element = make("td", column.kind)
     if (cell === null || typeof cell !== "object") {
-      element.textContent = cell ?? "–"
+      element.textContent = typeof cell === "number" ? cell.toLocaleString("en") : (cell ?? "–")
       return element
     }
     if ("score" in cell) element.append(...drawScore(cell.score))
