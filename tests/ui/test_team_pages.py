@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import parse_qs
 
 import pytest
+import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from masis.schema.actor import Actor
@@ -16,6 +18,8 @@ from masis.services import Workbench
 from masis.services.audits import POLICY
 from masis.services.records import CaseFilter, DecisionFilter
 from masis.services.team import EmptyQueue
+from masis.ui.components import linked_table
+from masis.ui.components.linked_table import column, row
 from masis.ui.queue.case_list import case_row
 from masis.ui.shell.keys import page_key_map
 from masis.ui.team.adjudication import decisions_on, differences, final_words, whose_decision
@@ -435,6 +439,19 @@ def test_what_is_undone_is_the_verdict_shown_and_what_was_typed_is_kept(audited_
     assert audited_workbench.cases.summary(first).state == "needs_adjudication"
     assert audited_workbench.cases.summary(second).state == "escalated"
     assert app.text_area(key=f"final-reason-{first}").value == "Stump no more."
+
+
+def test_the_name_of_a_reviewer_leads_to_the_cases_given_to_them(
+    audited_workbench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    audited_workbench.team.assign(ADA, [CASE], ["Ben, Dr"])
+    (name, *_), *_ = cells(opened("team"), "team-progress")
+    assert "open" not in name
+    monkeypatch.setattr(linked_table, "_TABLE", lambda **_: SimpleNamespace(open=name["href"]))  # what its click sends
+    gone: list[tuple[str, object]] = []
+    monkeypatch.setattr(st, "switch_page", lambda page, query_params: gone.append((page, query_params)))
+    linked_table.linked_table([column("Reviewer")], [row(name)], description="Reviewers", key="r")
+    assert gone == [("pages/queue.py", {"assignee": "Ben%2C Dr"})]
 
 
 def test_policy_rubric_and_assignments_are_set_on_the_page(audited_workbench: Workbench) -> None:
