@@ -70,8 +70,11 @@ def test_a_lead_adjudicates_by_keys_and_sees_what_was_recorded(open_tab: Callabl
         changes = page.locator(".st-key-final-changes ins")
         expect(changes).to_contain_text("So.")  # while it is typed
         page.add_style_tag(content=".st-key-final-changes { --text-height: 1.5rem !important; }")
-        page.keyboard.type(" It is so, as the evidence says where it is cited.")
+        page.keyboard.type(" It is so, as the evidence says where it is cited [chunk_9].")
         expect(changes).to_contain_text("cited")
+        left = page.locator(".st-key-final-act")  # what the correction leaves is said before it is recorded
+        expect(left.get_by_text("2 of 2 issues left as they stand:")).to_be_visible()
+        expect(left.get_by_text("chunk_9", exact=True)).to_be_visible()
         assert page.locator(".st-key-final-changes .text").evaluate("each => each.scrollTop") > 0
         expect(corrected).to_be_focused()
         page.keyboard.press("Control+Enter")

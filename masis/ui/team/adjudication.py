@@ -17,9 +17,10 @@ from masis.schema.wording import shortened
 from masis.services import ANONYMOUS, CaseView, Workbench
 from masis.services.drafts import adjudication_subject, read_form
 from masis.services.reviews import OTHER, reasons_for
-from masis.ui.components import HERE
+from masis.ui.components import HERE, registered
 from masis.ui.review.case import show_answer
 from masis.ui.review.compare import CHANGES
+from masis.ui.review.decision_form import check
 from masis.ui.shell import address
 from masis.ui.shell.keys import (
     APPROVE,
@@ -45,6 +46,7 @@ from masis.views.headline import headline
 from masis.views.markdown import coloured, escaped
 from masis.views.words import DECIDE, DECIDED, Word
 
+_LEFT = registered("correction_left", "key_sheet", "correction_check")
 _LAYOUT = f"<style>{with_selectors((HERE / 'adjudication.css').read_text(encoding='utf-8'))}</style>"
 
 
@@ -553,7 +555,14 @@ def _form(workbench: Workbench, view: CaseView, decisions: Sequence[Decision]) -
     with st.container(key="final-act", gap="xsmall"):
         if refused := st.session_state.pop(_REFUSED, None):
             st.warning(escaped(refused))
-        lacks = _lacks(workbench, _Draft.of(case_id).form, about)  # with the correction that was begun above
+        form = _Draft.of(case_id).form  # with the correction that was begun above
+        lacks = _lacks(workbench, form, about)
+        if verdict == "override" and not (lacks and lacks.field == "final-corrected"):
+            corrected = form.words["corrected"]
+            _LEFT(
+                data={"corrected": corrected, "check": check(corrected, view.case, workbench.settings)},
+                key="final-left",
+            )
         if verdict is not None:
             st.button(
                 lacks.label if lacks else final_words(verdict, about),
