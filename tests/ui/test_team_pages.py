@@ -315,10 +315,13 @@ def test_an_escalated_case_says_so_and_stays_listed(audited_workbench: Workbench
     press(team, "give-escalated")
     assert team.query_params["view"] in ("give out cases", ["give out cases"])
     assert team.session_state["give-out-cases"] == [CASE]
-    next(each for each in team.multiselect if each.label == "Reviewers").set_value(["Ada Lind"])
-    press(team, "Assign the chosen cases")
-    assert audited_workbench.team.work(BEN, CASE).assignees == ("Ada Lind",)
-    assert "Ada Lind" in shown_rows(team).partition("Escalated cases")[2]
+    next(each for each in team.multiselect if each.label == "Reviewers").set_value(["Ada Lind"]).run()
+    assert f"{CASE} is not given to Ada Lind, who decided it already." in texts(team).replace("\\", "")
+    assert team.button(key="give-out").disabled
+    next(each for each in team.multiselect if each.label == "Reviewers").set_value(["Emil"]).run()
+    press(team, "Assign 1 case to Emil")
+    assert audited_workbench.team.work(BEN, CASE).assignees == ("Emil",)
+    assert "Emil" in shown_rows(team).partition("Escalated cases")[2]
     audited_workbench.team.assign(ADA, [CASE], ["Dora"])
     said = [link.proto.label for link in opened("overview", "Dora").get("page_link")]
     assert "1 is assigned to you" in said
@@ -494,18 +497,39 @@ def test_policy_rubric_and_assignments_are_set_on_the_page(audited_workbench: Wo
     assert "two label types have the same name" in "\n".join(str(each.value) for each in app.warning)
     audited_workbench.team.assign(ADA, ["docs-02-altered"], ["Ben"])
     app.run()
-    assert "Waiting cases that each has been given: Ben 1." in texts(app)
+    assert "Assigned and not settled: Ben 1." in texts(app)
     cases, names = app.multiselect
     worst = audited_workbench.cases.summary(CASE).severity
     assert any(f"{worst} · {CASE} · " in option for option in cases.options)
     assert (names.label, names.options) == ("Reviewers", ["Ben"])
     assert "first" not in cases.label  # all are listed
-    cases.select(cases.options[0])
-    names.select("Ben")
-    press(app, "Assign the chosen cases")
-    assert audited_workbench.store.team.counted("assigned") == {"Ben": 2}
-    assert "Waiting cases that each has been given: Ben 2." in texts(app)
-    assert "Done for 1 case" in texts(app)
+    assert app.button(key="give-out").disabled
+
+
+def test_what_is_given_out_is_said_before_and_after_and_undone_exactly(audited_workbench: Workbench) -> None:
+    team = audited_workbench.team
+    team.assign(ADA, ["docs-02-altered"], ["Ben"])
+    team.assign(ADA, ["home-01-unsafe"], ["Cleo"])
+    decide(audited_workbench, CASE, "escalate", "Ben")
+    app = opened("team", view="give out cases")
+    cases, names = app.multiselect
+    assert cases.options[0].startswith("Escalated, decided by Ben · ")
+    for at in range(3):
+        cases.select(cases.options[at])
+    names.select("Ben").select("Cleo").run()
+    said = f"{CASE} is not given to Ben, who decided it already."
+    assert said in texts(app).replace("\\", "")
+    before = dict(team.loads())
+    label = app.button(key="give-out").label
+    press(app, "give-out")
+    after = team.loads()
+    gained = {name: after[name] - before.get(name, 0) for name in ("Ben", "Cleo")}
+    assert label.replace("\\", "") == "Assign 1 case to Ben, 3 cases to Cleo"
+    assert f"Ben +{gained['Ben']}, Cleo +{gained['Cleo']}" in texts(app).replace("\\", "")
+    assert [row[-2] for row in cells(app, "team-progress")[:2]] == [after["Ben"], after["Cleo"]]
+    press(app, "give-back")
+    assert team.loads() == before
+    assert "Ben −1" in texts(app)
 
 
 def test_two_reviewers_of_several_are_chosen_from_those_who_agree_least(audited_workbench: Workbench) -> None:

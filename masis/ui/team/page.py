@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import streamlit as st
@@ -27,6 +27,7 @@ from masis.schema.wording import counted
 from masis.services import ANONYMOUS, Workbench
 from masis.services.cases import waiting_in
 from masis.services.records import CaseFilter, CaseSummary
+from masis.services.team import Shares
 from masis.services.trust.service import Own
 from masis.services.trust.summary import UPHELD, in_words
 from masis.trust.agreement import Pair
@@ -160,7 +161,8 @@ def _people(workbench: Workbench) -> None:
         agree = [pair_agrees(pair, what) for pair in pairs[:PAIRS_SAID]]
         st.markdown("  \n".join([*agree, f"{in_words(found.agreement.alpha).capitalize()}."]))
     adjudicated = workbench.trust.decisions_by(me, "adjudication")
-    decided, assigned = workbench.trust.decisions_by(me), workbench.store.team.counted("assigned")
+    decided = workbench.trust.decisions_by(me)
+    assigned = workbench.store.team.counted("assigned", undecided=True)
     work = {own.reviewer: own for own in workbench.trust.reviewers(me, others=every)}
     held = {lease.reviewer: lease for lease in workbench.team.leases(me)}
     rows = []
@@ -327,6 +329,7 @@ def _choose_to_give(cases: list[str]) -> None:
 
 
 def _give_out(workbench: Workbench) -> None:
+    team, counts = workbench.team, workbench.store.team.counted
     text = st.text_input("Cases that hold these words", key="give-text", max_chars=address.LONGEST_QUERY)
     # escalated ones first: they wait for somebody in particular
     pages = [
@@ -337,11 +340,13 @@ def _give_out(workbench: Workbench) -> None:
     if not total:
         st.caption("No case that waits holds these words." if text else "No case waits: there is none to give out.")
         return
-    titles = {}
+    named, titles = workbench.trust.shows_names(), {}
     for summary in (summary for page in pages for summary in page.rows):
-        facts = ("Escalated" if summary.state == "escalated" else "", summary.severity, summary.id, summary.query)
+        facts = ["", summary.severity, summary.id, summary.query]
+        if summary.state == "escalated":
+            by = team.work(actor(), summary.id).decided_by if named else ()
+            facts[0] = f"Escalated, decided by {_and(by)}" if by else "Escalated"
         titles[summary.id] = " · ".join(filter(None, facts))[:120]
-    team, counts = workbench.team, workbench.store.team.counted
     actions: dict[str, _Action] = {
         "Assign": _Action("Reviewers", team.reviewers(), team.assign, new=True),
         "Unassign": _Action("Reviewers", counts("assigned"), team.unassign),
@@ -351,27 +356,69 @@ def _give_out(workbench: Workbench) -> None:
     }
     does = st.segmented_control("Do", list(actions), default="Assign", required=True) or "Assign"
     action = actions[does]
-    with st.form("give-out", border=False):
-        first = f", the first {len(titles):,} are listed" if total > len(titles) else ""
-        chosen = st.multiselect(
-            f"Cases that wait ({total:,}{first})",
-            list(titles),
-            format_func=titles.__getitem__,
-            key="give-out-cases",
-        )
-        names: list[str] = []
-        if action.names:
-            hint = "Choose or type a name" if action.new else "Choose"
-            names = st.multiselect(action.names, list(action.known), accept_new_options=action.new, placeholder=hint)
-        if action.names == "Reviewers" and (loads := team.loads(actor())):
-            each = ", ".join(f"{escaped(name)} {load:,}" for name, load in loads.items())
-            st.caption(f"Waiting cases that each has been given: {each}.")
-        sent = st.form_submit_button(f"{does} the chosen cases", **needs("decide"))
-    if sent and carried_out(lambda: action.do(actor(), chosen, names)):
-        st.session_state["given-out"] = len(chosen)
+    first = f", the first {len(titles):,} are listed" if total > len(titles) else ""
+    label = f"Cases that wait ({total:,}{first})"
+    # no form: what would be done shows before it is
+    chosen = st.multiselect(label, list(titles), format_func=titles.__getitem__, key="give-out-cases")
+    names: list[str] = []
+    if action.names:
+        hint = "Choose or type a name" if action.new else "Choose"
+        options: dict[str, Any] = {"accept_new_options": action.new, "placeholder": hint}
+        names = st.multiselect(action.names, list(action.known), key=f"give-{does}", **options)
+    if action.names == "Reviewers" and (loads := team.loads()):
+        each = ", ".join(f"{escaped(name)} {load:,}" for name, load in loads.items())
+        st.caption(f"Assigned and not settled: {each}.")
+    label, shares = f"{does} {counted(len(chosen), 'case')}", Shares({}, {})
+    if does == "Assign" and chosen and names:
+        ways = ("All of them to each", "Each to one of them, in turn")
+        way = st.segmented_control("Who gets which", ways, default=ways[0], required=True) if names[1:] else ways[0]
+        shares = team.share_out(actor(), chosen, names, one_each=way != ways[0])
+        label = f"Assign {escaped(_shared_out(shares.given))}" if shares.given else "Nothing to assign"
+        for case_id, who in shares.decided.items():
+            whom = _and(who) if named else "some"
+            st.caption(f"{escaped(case_id)} is not given to {escaped(whom)}, who decided it already.")
+        if not shares.given and not shares.decided:
+            st.caption("They have been given these cases already.")
+    ready = bool(chosen and (shares.given if does == "Assign" else names or not action.names))
+    sent = st.button(label, key="give-out", type="primary", **needs("decide", disabled=not ready))
+    act = functools.partial(team.give, actor(), shares.given)
+    if does != "Assign":
+        act = functools.partial(action.do, actor(), chosen, names)
+    if sent and carried_out(act):
+        words = _plus(shares.given) if does == "Assign" else f"Done for {counted(len(chosen), 'case')}"
+        st.session_state[_GIVEN] = (words, shares.given)
         st.rerun()  # what each has been given is another figure now
-    if done := st.session_state.pop("given-out", 0):
-        st.success(f"Done for {counted(done, 'case')}; each is an entry of the decision log.")
+    words, given = st.session_state.get(_GIVEN, ("", {}))
+    if words:
+        st.success(f"{escaped(words)}. Each is an entry of the decision log.")
+    undo = given and st.button("Undo", key="give-back", icon=":material/undo:", help="Takes just these back")
+    if undo and carried_out(lambda: team.give(actor(), given, back=True)):
+        st.session_state[_GIVEN] = (f"Undone: {_plus(given, '−')}", {})
+        st.rerun()
+    if not given:  # what can be undone stays
+        st.session_state.pop(_GIVEN, None)
+    sample = "Trust: draw a sample of the answers in which nothing was found, for people to check"
+    st.page_link("pages/trust.py", label=sample, query_params={"view": "guarantee"})
+
+
+_GIVEN = "given-out"
+"""What was given out last, in words and by reviewer, in the session state."""
+
+
+def _and(names: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
+
+
+def _plus(given: Mapping[str, Sequence[str]], sign: str = "+") -> str:
+    return ", ".join(f"{name} {sign}{len(cases):,}" for name, cases in given.items())
+
+
+def _shared_out(given: Mapping[str, Sequence[str]]) -> str:
+    """Say what each of several reviewers is given, and how many assignments that is."""
+    sizes = {len(cases) for cases in given.values()}
+    if len(given) == 1 or len(sizes) > 1:
+        return ", ".join(f"{counted(len(cases), 'case')} to {name}" for name, cases in given.items())
+    return f"{counted(size := sizes.pop(), 'case')} to each of {len(given)}: {size * len(given):,} assignments"
 
 
 class _Action(NamedTuple):
