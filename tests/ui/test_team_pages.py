@@ -461,7 +461,10 @@ def test_policy_rubric_and_assignments_are_set_on_the_page(audited_workbench: Wo
     app = opened("team")
     assert next(each for each in app.button if each.key == "set-policy").disabled
     app.number_input[0].set_value(3).run()
+    assert (app.number_input[0].label, app.number_input[0].value) == ("Reviewers a case :orange[(not set yet)]", 3)
+    assert "1 choice is not set yet." in texts(app)
     press(app, "Set this policy")
+    assert "not set yet" not in texts(app) + app.number_input[0].label
     assert audited_workbench.store.team.in_force(QueuePolicy).reviewers == 3
     assert "Done: version 1 is in force from now on." in [each.value for each in app.success]
     assert next(each for each in app.number_input if "have to agree" in each.label).disabled

@@ -438,18 +438,24 @@ def _policy(workbench: Workbench) -> None:
     for name, value in stands.items():
         st.session_state.setdefault(keys[name], value)
     chosen = {name: st.session_state[key] for name, key in keys.items()}
+    changed = {name: value for name, value in chosen.items() if value != stands[name]}
+    if chosen["rule"] != "agree":
+        changed.pop("agree", None)
+    # a choice outlives a look at another page: what is chosen and what is in force must not be taken for each other
+    titles = {name: title + " :orange[(not set yet)]" * (name in changed) for name, title in CHOICES.items()}
     choices, history = st.columns([3, 2], gap="large")
     # no form: what a choice asks for, and what it would change, show before it is set
     with choices:
+        unset = f":orange[{counted(len(changed), 'choice is', 'choices are')} not set yet.] " if changed else ""
         st.caption(
-            f"{_version(workbench, now)} A case that has a decision keeps how many decide it and which verdict stands. "
-            f"What reviewers see of the machine changes at once, on every case. {_who_may(workbench)}"
+            f"{unset}{_version(workbench, now)} A case that has a decision keeps how many decide it and which verdict "
+            f"stands. What reviewers see of the machine changes at once, on every case. {_who_may(workbench)}"
         )
         costs = "Each costs one more decision on every shared case. Two show how far people agree."
-        _number("reviewers", keys, MOST_REVIEWERS, help=costs)
+        _number("reviewers", titles, keys, MOST_REVIEWERS, help=costs)
         with _asked("share"):
             st.slider(
-                CHOICES["share"],
+                titles["share"],
                 *(0, 100),
                 key=keys["share"],
                 format="%d %%",
@@ -458,15 +464,12 @@ def _policy(workbench: Workbench) -> None:
             )
         everybody = chosen["reviewers"] > 1 and chosen["agree"] == chosen["reviewers"]
         enough = {"agree": (RULES["agree"][0], ALL_OF_THEM.format(chosen["agree"]))} if everybody else {}
-        _radio("rule", RULES | enough, keys["rule"])
+        _radio("rule", titles, RULES | enough, keys["rule"])
         # always there: what lies below doesn't move
-        _number("agree", keys, MOST_REVIEWERS, disabled=chosen["rule"] != "agree")
-        _radio("machine", MACHINE, keys["machine"])
+        _number("agree", titles, keys, MOST_REVIEWERS, disabled=chosen["rule"] != "agree")
+        _radio("machine", titles, MACHINE, keys["machine"])
         away = "Nobody else can decide it meanwhile. Once its reviewer has been away for longer, others can."
-        _number("lease_minutes", keys, 24 * 60, help=away)
-        changed = {name: value for name, value in chosen.items() if value != stands[name]}
-        if chosen["rule"] != "agree":
-            changed.pop("agree", None)
+        _number("lease_minutes", titles, keys, 24 * 60, help=away)
         if "share" in changed:
             changed["share"] /= 100
         policy = now.model_dump(exclude={"version"}) | changed
@@ -496,17 +499,17 @@ def _asked(name: str) -> DeltaGenerator:
     return st.container(border=address.value("field") == name)
 
 
-def _number(name: str, keys: Mapping[str, str], most: int, **options: Any) -> None:
+def _number(name: str, titles: Mapping[str, str], keys: Mapping[str, str], most: int, **options: Any) -> None:
     """Draw a number of the policy, from 1 to ``most``."""
     with _asked(name):
-        st.number_input(CHOICES[name], 1, most, key=keys[name], **options)
+        st.number_input(titles[name], 1, most, key=keys[name], **options)
 
 
-def _radio(name: str, options: Mapping[Choice, tuple[str, str]], key: str) -> None:
+def _radio(name: str, titles: Mapping[str, str], options: Mapping[Choice, tuple[str, str]], key: str) -> None:
     """Draw the options of a field of the policy, each with what it costs and shows."""
     with _asked(name):
         st.radio(
-            CHOICES[name],
+            titles[name],
             list(options),
             format_func=lambda each: options[each][0],
             captions=[costs for _, costs in options.values()],
