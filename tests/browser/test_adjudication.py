@@ -92,6 +92,13 @@ def test_a_lead_adjudicates_by_keys_and_sees_what_was_recorded(open_tab: Callabl
         page.keyboard.press("Escape")
         page.keyboard.press("x")
         expect(page.locator(".st-key-final-usual li").first).to_be_visible()
+        acts = """each => [getComputedStyle(each, '::placeholder').color,
+          getComputedStyle(document.querySelector('[class*=st-key-take-] kbd')).opacity]"""
+        hint, dimmed = reason.evaluate(acts)
+        assert (hint == "rgba(0, 0, 0, 0)", float(dimmed) < 1) == (False, True), "in the field numbers are reasons"
+        page.keyboard.press("Escape")
+        assert reason.evaluate(acts) == ["rgba(0, 0, 0, 0)", "1"], "beside it they take a decision"
+        page.keyboard.press("x")
         page.keyboard.type("x, even so 1", delay=20)  # what follows the key at once is typed, and is no key
         expect(reason).to_have_value("x, even so 1")
         expect(page.get_by_role("button", name="Reject the answer").first).to_be_enabled()
