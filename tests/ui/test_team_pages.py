@@ -442,6 +442,12 @@ def test_what_is_undone_is_the_verdict_shown_and_what_was_typed_is_kept(audited_
     assert audited_workbench.cases.summary(first).state == "needs_adjudication"
     assert audited_workbench.cases.summary(second).state == "escalated"
     assert app.text_area(key=f"final-reason-{first}").value == "Stump no more."
+    assert app.button(key="undo-adjudication").label.replace("\\", "") == f"Undo {second}", "the one before"
+    press(app, "undo-adjudication")
+    assert app.query_params["case"] in (second, [second])
+    assert audited_workbench.cases.summary(second).state == "needs_adjudication"
+    press(app, "undo-adjudication")
+    assert ":material/info: Nothing more of what you recorded here can be undone" in texts(app)
 
 
 def test_the_name_of_a_reviewer_leads_to_the_cases_given_to_them(

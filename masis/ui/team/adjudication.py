@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import streamlit as st
@@ -146,7 +146,7 @@ def _bar(workbench: Workbench, case_id: str, view: CaseView | None) -> None:
     """Draw the way back, how far the adjudications have come, what was done last, and the ways to the cases beside."""
     # what was done last stands in a line that is always there: the form below never moves
     left, done = workbench.team.adjudications(actor(), size=1).total, st.session_state.get(_DONE, {})
-    escalated = sum(draft.form.verdict == "escalate" for draft in done.values())
+    escalated = sum(draft.form.verdict == "escalate" for _, draft in done.values())
     facts = [f"{left:,} left for you"] if left or done else []
     facts += [f"{len(done) - escalated:,} decided now"] if len(done) > escalated else []
     facts += [f"{escalated:,} escalated now"] if escalated else []
@@ -158,8 +158,8 @@ def _bar(workbench: Workbench, case_id: str, view: CaseView | None) -> None:
             with st.container(key="adjudication-last"):
                 st.markdown(_said_last(view) if view else EMPTY)
             st.caption("Keys: H or ?", width="content")
-        if view is not None and _standing(view) is None:
-            _undoable(workbench, view)
+        if view is not None and not _is_mine(view):
+            _undo_last(workbench, view)
         for label, key, forward in (("Previous", PREVIOUS, False), ("Next", NEXT_TO_ADJUDICATE, True)):
             beside = _beside(workbench, case_id, forward=forward)
             does, args = (address.put, ("case", beside)) if beside else (_notice, (case_id, NONE_BEFORE))
@@ -167,10 +167,9 @@ def _bar(workbench: Workbench, case_id: str, view: CaseView | None) -> None:
                 st.button(label, shortcut=key.shortcut, on_click=does, args=args)
 
 
-def _notice(case_id: str, words: str) -> None:
-    """Say something in the line of what was done last; what can be undone there stays so."""
-    last = st.session_state.get(_NOTICE, ("", "", None))
-    st.session_state[_NOTICE] = (case_id, words, last[2] if last[0] == case_id else None)
+def _notice(case_id: str, words: str, sign: str = ":material/info:") -> None:
+    """Say something in the line of what was done last, while this case is open."""
+    st.session_state[_NOTICE] = (case_id, f"{sign} {escaped(words)}")
 
 
 def _beside(workbench: Workbench, case_id: str, *, forward: bool = True) -> str | None:
@@ -473,8 +472,8 @@ def _final(workbench: Workbench, view: CaseView, reviewers: tuple[str, ...]) -> 
         if final is not None:
             _stands(final, decisions, workbench.reviews.settled_by(case_id))
         with st.container(horizontal=True, gap="xsmall"):
-            if final is not None:
-                _undoable(workbench, view)
+            if _is_mine(view) and view.decision:
+                _undo_button("Undo it", _undo, workbench, view.decision.id)
             if may and view.state != "needs_adjudication":
                 escalated = final is not None and final.verdict == "escalate"
                 label = "Keep it" if _open(view) else "Decide it" if escalated else "Change it"
@@ -679,11 +678,11 @@ def _submit(workbench: Workbench, view: CaseView, about: Decision) -> None:
     else:
         _forget(case_id)
         del st.session_state[OPENED]
-        st.session_state[_DONE] = st.session_state.get(_DONE, {}) | {entry.id: draft}
+        st.session_state[_DONE] = st.session_state.get(_DONE, {}) | {entry.id: (case_id, draft)}
         as_final = "" if verdict == "escalate" else " as final verdict"
         following = _beside(workbench, case_id) or case_id
         words = f"{case_id}: {DECIDED[verdict].text.lower()}{as_final}, {_asked(view)}"
-        st.session_state[_NOTICE] = (following, words, entry.id)
+        _notice(following, words, DONE)
         address.put("case", following)
 
 
@@ -705,28 +704,36 @@ def _asked(view: CaseView) -> str:
     return f"“{shortened(view.case.query, 200)}”"
 
 
+DONE = ":green[:material/check_circle:]"
 NONE_BEFORE = "No case waits before this one"
+NOTHING_TO_UNDO = "Nothing more of what you recorded here can be undone"
 EMPTY = "&nbsp;"
 """What a line holds that is there though it says nothing."""
 
 
 def _said_last(view: CaseView) -> str:
     """Say what was done on the way to this case; on others it would be about some other one, long ago."""
-    case_id, words, _ = st.session_state.get(_NOTICE, ("", "", None))
-    return f":green[:material/check_circle:] {escaped(words)}" if case_id == view.case.id else EMPTY
+    case_id, words = st.session_state.get(_NOTICE, ("", ""))
+    return words if case_id == view.case.id else EMPTY
 
 
-def _undoable(workbench: Workbench, view: CaseView) -> None:
-    """Offer to undo the final verdict that the case has, else the one just recorded."""
-    case_id, _, undoable = st.session_state.get(_NOTICE, ("", "", None))
+def _is_mine(view: CaseView) -> bool:
+    """Return whether the verdict that stands on a case is an adjudication of whoever looks at it."""
     final = _standing(view)
-    if view.decision and final and final.kind == "adjudication" and final.reviewer == actor().name:
-        undoable = view.decision.id
-    elif case_id != view.case.id:
-        undoable = None
-    if undoable:
-        label = "Undo it" if final else "Undo that"
-        st.button(label, key="undo-adjudication", shortcut=UNDO.shortcut, on_click=_undo, args=(workbench, undoable))
+    return final is not None and final.kind == "adjudication" and final.reviewer == actor().name
+
+
+def _undo_last(workbench: Workbench, view: CaseView) -> None:
+    """Offer to undo what this session recorded last, wherever it has gone on to; where nothing is left, say so."""
+    if done := st.session_state.get(_DONE):
+        entry_id = next(reversed(done))
+        _undo_button(f"Undo {escaped(done[entry_id][0])}", _undo, workbench, entry_id)
+    elif done is not None:
+        _undo_button("Undo", _notice, view.case.id, NOTHING_TO_UNDO)
+
+
+def _undo_button(label: str, does: Callable[..., None], *args: Any) -> None:
+    st.button(label, key="undo-adjudication", shortcut=UNDO.shortcut, on_click=does, args=args)
 
 
 def _undo(workbench: Workbench, entry_id: str) -> None:
@@ -735,9 +742,10 @@ def _undo(workbench: Workbench, entry_id: str) -> None:
     try:
         workbench.reviews.undo(actor(), entry_id)
     except MasisError as error:  # somebody else has decided since
-        st.session_state[_REFUSED] = str(error)
+        st.session_state.get(_DONE, {}).pop(entry_id, None)
+        _notice(address.value("case"), str(error), ":orange[:material/warning:]")
         return
-    draft = st.session_state.get(_DONE, {}).pop(entry_id, None)
+    _, draft = st.session_state.setdefault(_DONE, {}).pop(entry_id, ("", None))
     if given is None or given.verdict is None:
         return
     view = workbench.cases.open_for(actor(), given.case_id)
@@ -748,7 +756,7 @@ def _undo(workbench: Workbench, entry_id: str) -> None:
     else:
         words = f"{given.case_id} waits for you again, {_asked(view)}"
         (draft or _drafted(given, decisions_on(workbench, given.case_id))).save(given.case_id, token=uuid.uuid4().hex)
-    st.session_state[_NOTICE] = (given.case_id, f"Undone: {words}", None)
+    _notice(given.case_id, f"Undone: {words}", DONE)
     address.put("case", given.case_id)
 
 
