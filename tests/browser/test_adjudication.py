@@ -210,8 +210,12 @@ def test_a_lead_adjudicates_by_keys_and_sees_what_was_recorded(open_tab: Callabl
         page.keyboard.press("4")
         expect(reason).to_have_value("Mine. Still.")
         tab.settle()
-        page.keyboard.press("1")
-        page.keyboard.press("Control+Enter")  # in one breath: it is recorded once the decision has been taken
+        for key in "1b":  # at once: B waits until the decision is there whose correction it begins again
+            page.keyboard.press(key)
+        expect(corrected).to_have_value(expected)
+        tab.settle()
+        page.keyboard.press("b")
+        page.keyboard.press("Control+Enter")  # in one breath: it is recorded once the correction has been begun again
         recorded = page.get_by_text(f"{DIFFERING[0]}: overridden as final verdict, “")
         expect(recorded).to_be_in_viewport()
         tab.settle()

@@ -4,6 +4,7 @@ const pageKeys = new WeakMap()
 class PageKeys {
   constructor(root) {
     this.root = root
+    this.held = []
     this.sheet = named("dialog", "sheet", "", { "aria-label": "Keys" })
     root.append(this.sheet)
     this.pressed = event => this.key(event)
@@ -66,32 +67,46 @@ class PageKeys {
   }
 
   // One case of an adjudication gives way to another: until the page is drawn, a key would be meant for the one before,
-  // and does nothing, but for one that leads into a field of the case that an undo brings back. A verdict is recorded once
-  // the choice before it has arrived, also where both keys came at once.
+  // and does nothing, but for one that leads into a field of the case that an undo brings back. What acts on a choice, as
+  // recording it and beginning its correction again do, waits until the choice has arrived, also where all keys came at
+  // once, and keeps its turn.
   goes(event) {
-    if (!this.root.isConnected || !document.querySelector(".st-key-adjudication")) return
+    if (this.replays || !this.root.isConnected || !document.querySelector(".st-key-adjudication")) return
     const records = event.key === "Enter" && (event.ctrlKey || event.metaKey)
     const letter = event.key.length === 1 && !event.ctrlKey && !event.metaKey && !event.altKey && !typesIn(event.composedPath()[0])
     if (!records && !letter) return
-    if (this.leaving || (records && this.chosen)) {
+    const key = pressedKey(event), leads = this.data.fields[key]
+    const waits = !this.leaving && !leads && (this.held.length || (this.chosen && (records || ACT_ON_CHOICE.has(key))))
+    if (this.leaving || waits) {
       event.preventDefault()
       event.stopImmediatePropagation()
-      if (!this.leaving || (this.leaving === "u" && this.data.fields[pressedKey(event)])) this.held = event
-    } else if (records || "unp".includes(event.key.toLowerCase())) this.until("leaving", event.key.toLowerCase())
-    else if (pressedKey(event) in this.data.fields && !this.chosen) this.until("chosen", true)
+      if (waits || (this.leaving === "u" && leads)) this.held.push(event)
+    } else this.does(key, records)
   }
 
-  // Remembers something until the page is drawn; a key that was held meanwhile does then what it does.
+  does(key, records) {
+    if (records || "unp".includes(key)) this.until("leaving", key)
+    else if (key in this.data.fields || ACT_ON_CHOICE.has(key)) this.until("chosen", true)
+  }
+
+  // Remembers something until the page is drawn for the last of what was done; keys held meanwhile do then what they do.
   until(name, value) {
     this[name] = value
+    const turn = this.turn = (this.turn ?? 0) + 1
     whenDrawn(() => {
-      this[name] = ""
-      if (this.leaving || this.chosen || !this.held) return
-      const { key, code, keyCode, shiftKey, ctrlKey, metaKey } = this.held
-      this.held = null
-      const again = { key, code, keyCode, shiftKey, ctrlKey: ctrlKey || metaKey, bubbles: true, composed: true, cancelable: true }
-      for (const type of ["keydown", "keyup"]) document.activeElement.dispatchEvent(new KeyboardEvent(type, again))
+      if (turn !== this.turn) return
+      this.leaving = this.chosen = ""
+      while (this.held.length && !this.leaving && !this.chosen) this.replay(this.held.shift())
     })
+  }
+
+  replay({ key, code, keyCode, shiftKey, ctrlKey, metaKey }) {
+    const again = { key, code, keyCode, shiftKey, ctrlKey: ctrlKey || metaKey, bubbles: true, composed: true, cancelable: true }
+    const letter = !again.ctrlKey // it was no text when it was pressed, wherever the focus is by now
+    this.does(pressedKey(again), !letter)
+    this.replays = true
+    for (const type of ["keydown", "keyup"]) (letter ? document.body : document.activeElement).dispatchEvent(new KeyboardEvent(type, again))
+    this.replays = false
   }
 
   key(event) {
@@ -166,6 +181,8 @@ class PageKeys {
     else this.sheet.showModal()
   }
 }
+
+const ACT_ON_CHOICE = new Set(["b", "m"]) // keys of an adjudication that act on what is in its form (keys.py)
 
 // The letter of a key, with Shift where that is held: Caps Lock makes no other key of it.
 const pressedKey = ({ key, shiftKey }) => (shiftKey && /^[a-z]$/i.test(key) ? "Shift+" : "") + key.toLowerCase()
