@@ -53,6 +53,13 @@ def test_a_lead_adjudicates_by_keys_and_sees_what_was_recorded(open_tab: Callabl
         page.keyboard.press("ArrowDown")
         frame = "getComputedStyle(document.activeElement, '::before').boxShadow"
         assert page.evaluate(f"[document.activeElement.tagName, {frame}]") == ["MAIN", "none"]
+        why = page.locator(".st-key-adjudicated-answer .why-panel")
+        page.keyboard.press("f")
+        expect(why).to_contain_text("Issue 1,")
+        page.keyboard.press("f")
+        expect(why).to_contain_text("Issue 2,")
+        page.keyboard.press("Shift+F")
+        expect(why).to_contain_text("Issue 1,")
         buttons = page.locator(".st-key-final-verdicts")
         before = buttons.evaluate("each => each.getBoundingClientRect().top")
         page.keyboard.press("t")  # leads nowhere yet, and keeps no key back

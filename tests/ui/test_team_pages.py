@@ -332,7 +332,7 @@ def test_an_escalated_case_says_so_and_stays_listed(audited_workbench: Workbench
 
 def test_the_keys_of_an_adjudication_are_its_own_and_named_like_its_buttons() -> None:
     shown = page_key_map("team", CASE)
-    assert [group["title"] for group in shown["keys"]] == ["Adjudicate", "Go on"]
+    assert [group["title"] for group in shown["keys"]] == ["Adjudicate", "Look and go on"]
     assert ("N", "Next case that waits for you") in shown["keys"][1]["keys"]
     assert (shown["fields"]["t"], shown["fields"]["Shift+t"]) == ("final-form", "final-note")
     assert "Adjudicate" not in [group["title"] for group in page_key_map("team")["keys"]]

@@ -134,6 +134,8 @@ class PageKeys {
       : search ? () => { search.focus(); search.select() }
       : press === "j" && this.data.rows ? () => walk(1)
       : press === "k" && this.data.rows ? () => walk(-1)
+      : press === "f" && this.data.fields.o ? () => window.dispatchEvent(new CustomEvent("masis-issue", { detail: event.shiftKey ? -1 : 1 }))
+      : press === "g" && this.data.fields.o ? () => window.dispatchEvent(new Event("masis-turn"))
       // nothing has the focus: the first case of the queue, which is the one to look at first
       : press === "Enter" && this.data.search && event.target === document.body ? () => walk(0) : null
     if (!does) return

@@ -89,7 +89,7 @@ GROUPS: tuple[tuple[str, tuple[Key, ...]], ...] = (
 
 _CHOOSE = (TAKE_SIDE, TYPE_REASON, TYPE_NOTE, CHOOSE, OVERRIDE._replace(shown="O"), BEGIN_AGAIN)
 _ADJUDICATION = (*_CHOOSE, RECORD, LEAVE, UNDO_FINAL, CHANGE)
-_BESIDE = (NEXT_TO_ADJUDICATE, PREVIOUS, HELP)
+_BESIDE = (NEXT_TO_ADJUDICATE, PREVIOUS, NEXT_ISSUE, PREVIOUS_ISSUE, TURN, HELP)
 _TO_FIELDS = (
     dict.fromkeys("axet", "final-form")
     | {"o": "final-corrected", "Shift+t": "final-note"}
@@ -126,7 +126,7 @@ def page_key_map(page: str, case_id: str = "") -> dict[str, Any]:
         *(_group(f"On a case: {title.lower()}", keys) for title, keys in GROUPS),
     ]
     if adjudicates:
-        groups = [_group("Adjudicate", _ADJUDICATION), _group("Go on", _BESIDE)]
+        groups = [_group("Adjudicate", _ADJUDICATION), _group("Look and go on", _BESIDE)]
     return {"keys": groups, "rows": rows, "search": search, "fields": _TO_FIELDS if adjudicates else {}}
 
 
