@@ -90,7 +90,7 @@ def test_reviewers_who_differ_are_listed_and_their_case_decided_for_good(audited
     assert shown_rows(team).count("median 40") == 1
     assert "1 case has reviewers who differ. 1 differs in the verdict." in texts(team)
     assert "Ada Lind and Ben gave the same verdict in 0 of 1 case (0%)." in texts(team)
-    assert "whose correction, or approved answer, stands as well." in texts(team)
+    assert "how many of these also gave the answer that stands" in texts(team)
     assert "1 case: too few to tell how strong agreement beyond chance is." in texts(team)  # as Trust says it
     assert "Ada Lind: Approved, Ben: Rejected" in shown_rows(team)
     assert cells(team, "team-verdicts") == [
@@ -165,8 +165,9 @@ def test_taking_a_side_fills_the_form_and_records_what_the_adjudicator_leaves_th
     press(app, "take-1")
     assert audited_workbench.cases.summary(CASE).state == "needs_adjudication"
     assert app.text_area(key=f"final-corrected-{CASE}").value == given["corrected_answer"]
-    reason = app.text_area(key=f"final-reason-{CASE}")
+    reason, corrected = app.text_area(key=f"final-reason-{CASE}"), app.text_area(key=f"final-corrected-{CASE}")
     assert (reason.label, reason.value) == ("Reason (Ada Lind’s, unchanged)", "read")
+    assert corrected.label.replace("\\", "") == "Corrected answer (Ada Lind's, unchanged)"
     reason.input("One word was missing.").run()
     assert app.text_area(key=f"final-reason-{CASE}").label == "Reason (changed from Ada Lind’s)"
     note = app.text_area(key=f"final-note-{CASE}")
@@ -308,6 +309,7 @@ def test_an_escalated_case_says_so_and_stays_listed(audited_workbench: Workbench
     assert "0 left for you, 1 escalated now" in texts(app)
     assert ":orange[Escalated] by Cleo: it waits for more evidence or another reviewer." in texts(app)
     team = opened("team", "Cleo")
+    assert cells(team, "team-progress")[2][7]["below"][0] == "0 settled, 1 escalated"
     assert "1 case is escalated and waits for more evidence or another reviewer." in texts(team)
     rows = shown_rows(team)
     for part in ("Escalated by", "Cleo", "Ask the author.", "nobody", f"team?case={CASE}"):

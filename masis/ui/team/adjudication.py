@@ -591,8 +591,10 @@ def _corrected(workbench: Workbench, about: Decision, decisions: Sequence[Decisi
     if "corrected" not in draft.form.words:
         draft.put(case_id, draft.form.beginning_with(next(iter(begins.values()), "")))
         draft = _Draft.of(case_id)
-    corrected = draft.form.words["corrected"]
-    _text(case_id, "corrected", "Corrected answer", 150, None)
+    corrected, given = draft.form.words["corrected"], draft.form.given.get("corrected")
+    whose = next((escaped(name) for name, text in begins.items() if text == given), "")
+    state = f"{whose}, unchanged" if corrected == given else f"changed from {whose}"
+    _text(case_id, "corrected", f"Corrected answer ({state})" if whose else "Corrected answer", 150, None)
     with st.container(horizontal=True, gap="xsmall", vertical_alignment="center"):
         st.caption("Begin again with", width="content")
         texts = list(begins.values())

@@ -180,7 +180,7 @@ def _people(workbench: Workbench) -> None:
                 _with_time(decided.get(name, 0), own and own.seconds),
                 *(own.verdicts.get(verdict, 0) if own else "–" for verdict in DECIDED),
                 _upheld(own),
-                _with_time(adjudicated.get(name, 0), own and own.adjudication_seconds),
+                _adjudicated(adjudicated.get(name, 0), own),
                 assigned.get(name, 0),
                 at_work,
             )
@@ -207,6 +207,15 @@ def _with_time(count: int, seconds: float | None) -> Cell:
         "text": f"{count:,}",
         "below": [f"median {duration(1000 * seconds)}"] if count and seconds is not None else [],
     }
+
+
+def _adjudicated(count: int, own: Own | None) -> Cell:
+    """Return how many cases a person adjudicated: an escalation settles none."""
+    cell = _with_time(count, own and own.adjudication_seconds)
+    if own and own.escalations:
+        parts = f"{count - own.escalations:,} settled, {own.escalations:,} escalated"
+        cell["below"] = [parts, *cell["below"]]
+    return cell
 
 
 def _upheld(own: Own | None) -> Cell:
