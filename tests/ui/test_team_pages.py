@@ -162,8 +162,12 @@ def test_taking_a_side_fills_the_form_and_records_what_the_adjudicator_leaves_th
     assert shown_rows(app).count("Changes to the answer") == 2  # of each; what differs between them is folded
     assert [each.label.replace("\\", "") for each in app.expander] == ["Changes to Ada Lind's correction"]
     assert [each.proto.shortcut for each in app.button if each.key == "take-1"] == ["1"]
+    (question, *_), *_ = cells(opened("team", "Cleo"), "differing")
+    assert question["below"] == [CASE]
     press(app, "take-1")
     assert audited_workbench.cases.summary(CASE).state == "needs_adjudication"
+    (question, *_), *_ = cells(opened("team", "Cleo"), "differing")
+    assert question["below"] == [f"{CASE} · begun by you"]
     assert app.text_area(key=f"final-corrected-{CASE}").value == given["corrected_answer"]
     reason, corrected = app.text_area(key=f"final-reason-{CASE}"), app.text_area(key=f"final-corrected-{CASE}")
     assert (reason.label, reason.value) == ("Reason (Ada Lind’s, unchanged)", "read")

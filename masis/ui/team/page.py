@@ -26,6 +26,7 @@ from masis.schema.team import (
 from masis.schema.wording import counted
 from masis.services import ANONYMOUS, Workbench
 from masis.services.cases import waiting_in
+from masis.services.drafts import adjudication_subject
 from masis.services.records import CaseFilter, CaseSummary
 from masis.services.team import Shares
 from masis.services.trust.service import Own
@@ -275,7 +276,10 @@ def _differing(workbench: Workbench) -> None:
         verdicts: Cell = {"text": ", ".join(who_decided(workbench, summary.id))}
         if first[summary.id] != "verdict":
             verdicts["below"] = [f"{first[summary.id].capitalize()} differs"]
-        rows.append(row(_question(summary, "team"), severity_cell(summary), verdicts, open=summary.id))
+        question = _question(summary, "team")
+        if workbench.drafts.get(actor(), adjudication_subject(summary.id)).values:
+            question["below"] = [f"{summary.id} · begun by you"]
+        rows.append(row(question, severity_cell(summary), verdicts, open=summary.id))
     columns = [column("Question", "main"), column("Severity", "pills"), column("Verdicts")]
     if opened := linked_table(columns, rows, description="Cases that need adjudication", key="differing"):
         address.put("case", opened)
