@@ -22,9 +22,10 @@ from masis.ui.components import linked_table
 from masis.ui.components.linked_table import column, row
 from masis.ui.queue.case_list import case_row
 from masis.ui.shell.keys import page_key_map
-from masis.ui.team.adjudication import decisions_on, differences, final_words, whose_decision
+from masis.ui.team.adjudication import decisions_on, differences, final_words
 from masis.ui.team.page import read_scores, read_types, score_line, type_line
 from masis.ui.team.taking import why_nothing
+from masis.views.log_entries import whose_decision
 from tests.reviewing import decide
 from tests.ui.conftest import AUDITED, open_page, press, texts
 

@@ -43,6 +43,7 @@ from masis.ui.shell.streamlit_internals import with_selectors
 from masis.ui.team.taking import ask_name
 from masis.views.diff import word_changes
 from masis.views.headline import headline
+from masis.views.log_entries import whose_decision
 from masis.views.markdown import coloured, escaped
 from masis.views.words import DECIDE, DECIDED, Word
 
@@ -444,18 +445,6 @@ def _of_whom(text: str, name: str, decisions: Sequence[Decision], taken_from: st
     """
     wrote = any(each.reviewer == taken_from and getattr(each, name) == text for each in decisions)
     return f"{taken_from}’s" if wrote and text.strip() else ""
-
-
-_WORDS_OF_A_SIDE = ("verdict", "run_id", "iteration", "reason", "note", "corrected_answer", "labels", "rubric_scores")
-
-
-def whose_decision(final: Decision, decisions: Sequence[Decision]) -> str:
-    """Say whose decision a final verdict took, and whether it was changed; "" where none was taken."""
-    side = next((each for each in decisions if each.reviewer == final.extra.get("taken_from")), None)
-    if side is None:
-        return ""
-    same = all(getattr(side, name) == getattr(final, name) for name in _WORDS_OF_A_SIDE)
-    return f"{side.reviewer}’s decision, {'as it was' if same else 'with changes'}"
 
 
 def _final(workbench: Workbench, view: CaseView, reviewers: tuple[str, ...]) -> None:
