@@ -343,6 +343,8 @@ def test_the_keys_of_an_adjudication_are_its_own_and_named_like_its_buttons() ->
     assert ("N", "Next case that waits for you") in shown["keys"][1]["keys"]
     assert (shown["fields"]["t"], shown["fields"]["Shift+t"]) == ("final-form", "final-note")
     assert "Adjudicate" not in [group["title"] for group in page_key_map("team")["keys"]]
+    for page, there in (("team", True), ("queue", True), ("metrics", False)):
+        assert any("its adjudication" in does for _, does in page_key_map(page)["keys"][0]["keys"]) is there
     assert (bool(shown["fields"]), page_key_map("team")["fields"]) == (True, {})
 
 

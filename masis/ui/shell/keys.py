@@ -63,6 +63,7 @@ NEXT_ROW = Key("J", "J", "Next row of a list; from there on ↓ as well")
 PREVIOUS_ROW = Key("K", "K", "Previous row of a list; from there on ↑ as well")
 ENDS = Key("Home", "Home End", "First and last row, once a row has the focus")
 OPEN = Key("Enter", "Enter", "Open the row, with Ctrl in another tab; in the queue without a row the first case")
+ADJUDICATE = Key("Enter", "Enter", "On a case whose reviewers differ: its adjudication, whose own keys H shows there")
 TAKE_SIDE = Key(
     "1",
     "1 2 …",
@@ -121,7 +122,7 @@ def page_key_map(page: str, case_id: str = "") -> dict[str, Any]:
     rows = page not in _WITHOUT_LISTS and not adjudicates
     search = "search" if page == "queue" else None
     groups = [
-        *([_group("Lists", _ROWS)] if rows else []),
+        *([_group("Lists", (*_ROWS, *([ADJUDICATE] if page in ("queue", "team") else [])))] if rows else []),
         _group("This page", (*([SEARCH] if search else []), *([AGREE] if page == "screening" else []), HELP)),
         *(_group(f"On a case: {title.lower()}", keys) for title, keys in GROUPS),
     ]
