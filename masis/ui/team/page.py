@@ -361,7 +361,7 @@ def _give_out(workbench: Workbench) -> None:
             facts[0] = f"Escalated, decided by {_and(by)}" if by else "Escalated"
         titles[summary.id] = " · ".join(filter(None, facts))[:120]
     actions: dict[str, _Action] = {
-        "Assign": _Action("Reviewers", team.reviewers(), team.assign, new=True),
+        "Assign": _Action("Reviewers", team.reviewers(), lambda who, *_: team.give(who, shares.given), new=True),
         "Unassign": _Action("Reviewers", counts("assigned"), team.unassign),
         "Tag": _Action("Tags", counts("tagged"), team.tag, new=True),
         "Untag": _Action("Tags", counts("tagged"), team.untag),
@@ -394,10 +394,7 @@ def _give_out(workbench: Workbench) -> None:
             st.caption("They have been given these cases already.")
     ready = bool(chosen and (shares.given if does == "Assign" else names or not action.names))
     sent = st.button(label, key="give-out", type="primary", **needs("decide", disabled=not ready))
-    act = functools.partial(team.give, actor(), shares.given)
-    if does != "Assign":
-        act = functools.partial(action.do, actor(), chosen, names)
-    if sent and carried_out(act):
+    if sent and carried_out(lambda: action.do(actor(), chosen, names)):
         words = _plus(shares.given) if does == "Assign" else f"Done for {counted(len(chosen), 'case')}"
         st.session_state[_GIVEN] = (words, shares.given)
         st.rerun()  # what each has been given is another figure now
