@@ -61,8 +61,14 @@ def test_a_lead_adjudicates_by_keys_and_sees_what_was_recorded(open_tab: Callabl
         page.keyboard.press("Shift+F")
         expect(why).to_contain_text("Issue 1,")
         buttons = page.locator(".st-key-final-verdicts")
+        page.get_by_test_id("stMain").evaluate("each => each.scrollTo(0, 0)")  # where an arrow key has scrolled it
         before = buttons.evaluate("each => each.getBoundingClientRect().top")
         page.keyboard.press("t")  # leads nowhere yet, and keeps no key back
+        page.keyboard.type("xmob be 2")  # at once: the field is not there yet, and what follows the key is text
+        expect(reason).to_have_value("mob be 2")
+        reason.fill("")
+        page.keyboard.press("Escape")
+        tab.settle()
         page.keyboard.press("o")
         expect(corrected).to_be_focused()
         expected = corrected.input_value()

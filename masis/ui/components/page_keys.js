@@ -74,7 +74,7 @@ class PageKeys {
     if (this.replays || !this.root.isConnected || !document.querySelector(".st-key-adjudication")) return
     const records = event.key === "Enter" && (event.ctrlKey || event.metaKey)
     const letter = event.key.length === 1 && !event.ctrlKey && !event.metaKey && !event.altKey && !typesIn(event.composedPath()[0])
-    if (!records && !letter) return
+    if (!records && (!letter || this.fills)) return // letters that wait for their field are text
     const key = pressedKey(event), leads = this.data.fields[key]
     const waits = !this.leaving && !leads && (this.held.length || (this.chosen && (records || ACT_ON_CHOICE.has(key))))
     if (this.leaving || waits) {
@@ -86,18 +86,20 @@ class PageKeys {
 
   does(key, records) {
     if (records || "unp".includes(key)) this.until("leaving", key)
-    else if (key in this.data.fields || ACT_ON_CHOICE.has(key)) this.until("chosen", true)
+    else if ((key in this.data.fields && !key.endsWith("t")) || ACT_ON_CHOICE.has(key)) this.until("chosen", true)
   }
 
   // Remembers something until the page is drawn for the last of what was done; keys held meanwhile do then what they do.
   until(name, value) {
     this[name] = value
     const turn = this.turn = (this.turn ?? 0) + 1
-    whenDrawn(() => {
+    const goOn = () => {
       if (turn !== this.turn) return
+      if (this.fills) { setTimeout(goOn, 30); return } // what is typed meanwhile comes first
       this.leaving = this.chosen = ""
       while (this.held.length && !this.leaving && !this.chosen) this.replay(this.held.shift())
-    })
+    }
+    whenDrawn(goOn)
   }
 
   replay({ key, code, keyCode, shiftKey, ctrlKey, metaKey }) {
@@ -115,14 +117,12 @@ class PageKeys {
     // a list that is open, and a dialog, close by it themselves
     if (event.key === "Escape" && typesIn(at) && !event.defaultPrevented && !at.closest("dialog, [role=dialog], [aria-expanded=true]")) at.blur()
     if (event.ctrlKey || event.metaKey || event.altKey) return
-    if (at.closest?.(".st-key-final-reason") && !at.value) {
-      const reason = document.querySelectorAll(".st-key-final-usual li")[Number(event.key) - 1]
-      if (reason) this.takes(reason, event)
-    }
+    const usual = this.usual(at, event.key)
+    if (usual) this.takes(usual, event)
     if (typesIn(at)) return
     const field = this.data.fields[pressedKey(event)]
     // reason and note are there once a verdict is chosen: until then nothing is waited for
-    const there = pressedKey(event).endsWith("t") ? ".st-key-final-form textarea" : ".st-key-final-form"
+    const there = pressedKey(event).endsWith("t") && !this.chosen ? ".st-key-final-form textarea" : ".st-key-final-form"
     if (field && !event.repeat && document.querySelector(there)) this.lead(`.st-key-${field} textarea`, event)
     if (event.defaultPrevented) return
     if (document.querySelector(STREAMLIT.elements.dialog)) return
@@ -143,6 +143,12 @@ class PageKeys {
     does()
   }
 
+  // The usual reason that a number names in the empty field of the reason.
+  usual(field, number) {
+    if (!field.closest?.(".st-key-final-reason") || field.value) return null
+    return document.querySelectorAll(".st-key-final-usual li")[Number(number) - 1]
+  }
+
   // Types a usual reason into the field that has the focus; the browser can undo it there like any other text.
   takes(reason, event) {
     event.preventDefault()
@@ -150,7 +156,7 @@ class PageKeys {
   }
 
   // Focuses the field that a key leads to, before the next key comes; the key itself is no text. A field that the page has
-  // yet to draw is waited for, and meanwhile no letter is taken for a command.
+  // yet to draw is waited for: what is typed meanwhile is no command, and stands in it then.
   lead(selector, event) {
     const field = document.querySelector(selector)
     if (field) {
@@ -160,11 +166,13 @@ class PageKeys {
       window.addEventListener("keydown", () => next.abort(), { once: true, capture: true })
       return
     }
-    const waiting = new AbortController()
+    const waiting = new AbortController(), typed = []
+    this.fills = true
     const hold = pressed => {
       if (pressed.ctrlKey || pressed.metaKey || pressed.altKey || pressed.key.length > 1 || typesIn(pressed.composedPath()[0])) return
       pressed.preventDefault()
       pressed.stopImmediatePropagation()
+      typed.push(pressed.key)
     }
     window.addEventListener("keydown", hold, { capture: true, signal: waiting.signal })
     const until = Date.now() + 3000
@@ -172,7 +180,9 @@ class PageKeys {
       const drawn = document.querySelector(selector)
       if (!drawn && Date.now() < until) { setTimeout(look, 30); return }
       waiting.abort()
+      this.fills = false
       drawn?.focus()
+      if (drawn) for (const each of typed) document.execCommand("insertText", false, this.usual(drawn, each)?.textContent.trim() ?? each)
     }
     setTimeout(look)
   }
