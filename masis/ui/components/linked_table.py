@@ -60,8 +60,9 @@ def column(
 
 
 def row(*cells: Cell | str | int | None, open: str | None = None, marked: bool = False) -> Row:  # noqa: A002
-    """Describe a row; a cell of None is drawn as a dash."""
-    return {"cells": list(cells), "open": open, "marked": marked}
+    """Describe a row; a cell of None is drawn as a dash. Without ``open`` it leads where its first such link does."""
+    links = (cell["href"] for cell in cells if isinstance(cell, dict) and "href" in cell and "open" not in cell)
+    return {"cells": list(cells), "open": open or next(links, None), "marked": marked}
 
 
 def linked_table(columns: Sequence[Column], rows: Sequence[Row], *, description: str, key: str) -> str | None:
