@@ -308,6 +308,31 @@ def test_a_revision_is_taken_as_the_correction_of_the_original_answer(workbench:
         workbench.drafts.clear(ADA, case_subject(CASE))
 
 
+def test_a_draft_that_was_stated_before_a_submit_takes_neither_its_text_nor_what_was_said_of_it(
+    workbench: Workbench,
+) -> None:
+    typed = {"verdict": "override", "corrected": "Bridge 1 is 101 metres long."}
+    before = {**right(workbench), "token": "typed", "fields": {"verdict": "override"}}
+    submit = {**before, "seq": 2, "fields": typed}
+    # a draft is a state of the page: every run states the last one again, also after the submit that followed it
+    draws = iter([(before, None), (before, submit)])
+    with pytest.MonkeyPatch.context() as patched:
+        app = AppTest.from_file(str(app_root() / "app.py"), default_timeout=30)
+        app.session_state["reviewer-name"] = "Ada"
+        app.query_params["case"] = CASE
+
+        def page(**_: Any) -> SimpleNamespace:
+            draft, submitted = next(draws, (before, None))
+            return SimpleNamespace(draft=draft, submit=submitted, act=None)
+
+        patched.setattr(decision, "_COMPONENT", page)
+        app.run()
+    assert said(app) == "Choose a reason: to override needs one."
+    assert app.session_state["decision-form"].acks == {"m": 2}
+    assert workbench.drafts.get(ADA, case_subject(CASE)).values["corrected"] == typed["corrected"]
+    workbench.drafts.clear(ADA, case_subject(CASE))
+
+
 def test_a_doubted_correction_is_asked_about_once_and_recorded_when_it_is_sent_again(workbench: Workbench) -> None:
     corrected = f"{newest(workbench).iterations[0].answer} It is blue [chunk_77]."
     fields = {"verdict": "override", "corrected": corrected, "reason": "other", "other": "tried"}

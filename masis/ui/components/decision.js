@@ -78,7 +78,7 @@ class Panel {
     clearTimeout(this.unanswered)
     this.post = setStateValue
     this.fire = setTriggerValue
-    if (data.ack && data.ack.mount === this.mount && data.ack.seq >= this.seq) this.settled()
+    if (data.acks?.[this.mount] >= this.seq) this.settled()
     const done = Boolean(this.sent) && data.done.includes(this.sent)
     if (done) { this.settled(); this.sent = null }
     const otherForm = !first && (before.form !== data.form || before.reviewer !== data.reviewer)

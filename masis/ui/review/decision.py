@@ -72,11 +72,11 @@ class _Recording(NamedTuple):
 class _Form:
     """What a session knows about the form it has open.
 
-    ``token`` goes with every submit of it: the same token twice is one decision. ``ack`` names the last post that was
-    kept, ``handled`` the last submit that was answered, ``done`` the tokens of decisions made, and of drafts discarded,
-    here. ``asked`` is what was asked about once: the same again is recorded. ``came_from``: the case from which an undo
-    led here. ``recording`` stays until what follows a decision is done: another run of the page can end the one that
-    recorded it at any point where Streamlit is called.
+    ``token`` goes with every submit of it: the same token twice is one decision. ``acks`` has the last post of each
+    mount that was kept, ``handled`` names the last submit that was answered, ``done`` the tokens of decisions made, and
+    of drafts discarded, here. ``asked`` is what was asked about once: the same again is recorded. ``came_from``: the
+    case from which an undo led here. ``recording`` stays until what follows a decision is done: another run of the page
+    can end the one that recorded it at any point where Streamlit is called.
     """
 
     case_id: str
@@ -84,7 +84,7 @@ class _Form:
     restored: str | None
     token: str = field(default_factory=lambda: uuid.uuid4().hex)
     message: _Message | None = None
-    ack: dict[str, Any] | None = None
+    acks: dict[str, int] = field(default_factory=dict)
     handled: dict[str, Any] | None = None
     done: list[str] = field(default_factory=list)
     asked: set[str] = field(default_factory=set)
@@ -94,6 +94,14 @@ class _Form:
     def renew(self) -> None:
         """Start a fresh form, as after a submit."""
         self.token, self.restored, self.asked = uuid.uuid4().hex, None, set()
+
+    def keep(self, posted: dict[str, Any]) -> bool:
+        """Note that a post is kept; returns False for one that is older: the page states its last draft for good."""
+        mount, seq = clean(posted.get("mount"), 64), posted.get("seq")
+        if not isinstance(seq, int) or seq <= self.acks.get(mount, -1):
+            return False
+        self.acks[mount] = seq
+        return True
 
     def asks(self, about: str, says: str, where: str) -> bool:
         """Ask once about something, in place of recording it; returns whether it has not been asked before."""
@@ -222,12 +230,12 @@ def _open_form(context: _PanelContext) -> _Form:
     if form is None or (form.case_id, form.reviewer) != (context.case_id, actor().name):
         _, saved_at = stored_form(context.workbench, context.case_id)
         message = form.message if form and form.case_id == context.case_id else None
-        ack = form.ack if form and form.case_id == context.case_id else None
+        acks = form.acks if form and form.case_id == context.case_id else {}
         carried = st.session_state.pop(_CARRIED, None)
         came_from = ""
         if carried and carried[0] == context.case_id:
             _, message, came_from = carried
-        form = _Form(context.case_id, actor().name, saved_at, message=message, ack=ack, came_from=came_from)
+        form = _Form(context.case_id, actor().name, saved_at, message=message, acks=acks, came_from=came_from)
         st.session_state[_FORM] = form
     return form
 
@@ -236,15 +244,14 @@ def _keep(context: _PanelContext, form: _Form, posted: object) -> bool:
     """Keep what the page posted, once; returns whether it was new."""
     if not isinstance(posted, dict) or posted.get("case") != context.case_id:
         return False
-    ack = {"mount": posted.get("mount"), "seq": posted.get("seq")}
-    if ack == form.ack or posted.get("token") in _decided(context, form):
+    if posted.get("token") in _decided(context, form) or not form.keep(posted):
         return False
     try:
         store_form(context.workbench, context.case_id, forms.read_fields(posted.get("fields")))
     except MasisError as error:
         form.message = _Message(f"The draft could not be saved: {error}", "bad")
         return False
-    form.ack, form.message = ack, None
+    form.message = None
     try:
         keep_typing(context.workbench, context.case_id)
     except MasisError as error:
@@ -313,7 +320,7 @@ def _submit(context: _PanelContext, form: _Form, posted: dict[str, Any]) -> None
         name_reviewer(context.workbench, posted.get("reviewer"))
         form.reviewer = actor().name
     store_form(context.workbench, context.case_id, fields)
-    form.ack = {"mount": posted.get("mount"), "seq": posted.get("seq")}
+    form.keep(posted)
     if missing := forms.problem(fields, context.answer, reviewer() or ""):
         form.message = _Message(missing.message, "warn", missing.field)
         return
@@ -402,7 +409,7 @@ def _act(context: _PanelContext, form: _Form, posted: dict[str, Any]) -> None:
             _undo(context, form, clean(posted.get("entry"), 64))
         case "discard":
             context.workbench.drafts.clear(actor(), case_subject(context.case_id))
-            form.ack = {"mount": posted.get("mount"), "seq": posted.get("seq")}
+            form.keep(posted)
             form.done.append(form.token)  # else what was typed last, which the page still states, would be kept again
             form.renew()
         case "undo_previous":
@@ -562,7 +569,7 @@ def _data(context: _PanelContext, form: _Form) -> dict[str, Any]:
         "form": form.token,
         "reviewer": reviewer() or "",
         "done": _decided(context, form)[:50],
-        "ack": form.ack,
+        "acks": form.acks,
         "handled": form.handled,
         "seen": view.summary.version,
         "draft": fields.model_dump(mode="json"),
