@@ -292,7 +292,7 @@ def test_an_act_is_confirmed_in_words_and_can_be_undone(draw: Draw) -> None:
               (shadowRoot.activeElement ?? document.body).dispatchEvent(
                 new KeyboardEvent("keydown", { ...pressed, bubbles: true, composed: true, cancelable: true })) }"""
     )
-    says(page).to_contain_text("Undone.")
+    says(page).to_contain_text("Undone: the reported issue.")
     page.keyboard.press("Shift+M")
     page.keyboard.press("1")
     page.keyboard.press("Control+Enter")
@@ -300,7 +300,7 @@ def test_an_act_is_confirmed_in_words_and_can_be_undone(draw: Draw) -> None:
     reported = page.get_by_role("region", name="Issues you report").get_by_role("listitem")
     expect(reported).to_have_count(1)
     page.keyboard.press("u")
-    says(page).to_contain_text("Undone.")
+    says(page).to_contain_text("Undone: the reported issue.")
     expect(reported).to_have_count(0)
     page.keyboard.press("t")
     page.keyboard.type("a note")
@@ -329,8 +329,22 @@ def test_what_is_missing_is_inserted_behind_what_cites_its_evidence_and_can_be_u
     says(page).to_contain_text("Inserted at the end of the correction")
     page.keyboard.press("u")  # the last of them
     expect(field).to_have_value(f"{cites} {lanes['text']} It was{other}")
-    page.keyboard.press("u")  # the draft
+    says(page).to_contain_text("Undone: the insertion.")
+    page.keyboard.press("Escape")  # what was said is gone; what was done can be taken back still
+    field.press("End")
+    field.press_sequentially(" Typed.")
+    typed = field.input_value()
+    page.keyboard.press("Escape")
+    page.keyboard.press("u")
+    expect(field).to_have_value(typed.replace(f" {lanes['text']}", ""))
+    for _ in range(2):  # what was typed is no step
+        page.keyboard.press("u")
+        says(page).to_contain_text("“Discard draft” removes it")
+    expect(field).to_have_value(typed.replace(f" {lanes['text']}", ""))
+    page.get_by_role("button", name="Discard draft").click()
     expect(field).to_be_hidden()
+    page.keyboard.press("u")
+    expect(field).to_have_value(typed.replace(f" {lanes['text']}", ""))
 
 
 SERIOUS = [
@@ -422,7 +436,7 @@ def test_a_label_on_a_decided_case_leaves_one_undo_that_of_the_newest_act(draw: 
     says(page).to_contain_text("the whole answer.")
     expect(page.get_by_role("dialog")).to_have_count(0)
     page.keyboard.press("u")
-    says(page).to_contain_text("Undone.")
+    says(page).to_contain_text("Undone: the reported issue.")
     page = draw(standing={**standing, "undoable": False}, notice=settled)
     page.keyboard.press("u")
     says(page).to_contain_text(settled["text"])

@@ -22,6 +22,8 @@ const time = iso => {
   const clock = at.toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" })
   return at.toDateString() === new Date().toDateString() ? clock : `${at.toLocaleDateString("en-GB", { day: "numeric", month: "short" })}, ${clock}`
 }
+const same = (one, other) => JSON.stringify(one) === JSON.stringify(other)
+const STEPS = { reported: "the reported issue", labels: "the label", reason: "the reason", corrected: "the correction", verdict: "the verdict", note: "the note", other: "the reason" }
 const inked = pieces => pieces.map(([kind, words]) => make({ out: "del", in: "ins" }[kind] ?? "span", "", words))
 class Panel {
   constructor(root) {
@@ -32,6 +34,7 @@ class Panel {
     this.submittedAt = -Infinity
     this.dirty = false
     this.fields = {}
+    this.steps = []
     this.build()
     listening = this
     this.column = root.getRootNode().host?.closest(STREAMLIT.elements.column)
@@ -80,7 +83,7 @@ class Panel {
     this.fire = setTriggerValue
     if (data.acks?.[this.mount] >= this.seq) this.settled()
     const done = Boolean(this.sent) && data.done.includes(this.sent)
-    if (done) { this.settled(); this.sent = null }
+    if (done) { this.settled(); this.sent = null; this.steps = [] }
     const otherForm = !first && (before.form !== data.form || before.reviewer !== data.reviewer)
     const filled = first || done || (otherForm && !this.dirty)
     if (filled) this.fill(data.draft)
@@ -141,11 +144,13 @@ class Panel {
   }
 
   // Whatever a person changes goes through here: some fields anew, stored `now` or once typing rests. What was said
-  // before is past; what it `says` in its place can be undone.
-  change(fields, { now = false, says = "" } = {}) {
-    const before = { ...this.fields, reporting: null }
+  // before is past. All but what is `typed`, which the browser undoes, is a step that U takes back: `inserted` text only
+  // itself, though the text around it was changed meanwhile.
+  change(fields, { now = false, says = "", typed = false, inserted = "" } = {}) {
+    const before = Object.fromEntries(Object.keys(fields).filter(name => name !== "reporting").map(name => [name, this.fields[name]]))
+    if (!typed && Object.keys(before).some(name => !same(before[name], fields[name]))) this.steps.push({ before, after: fields, inserted })
     this.fields = { ...this.fields, ...fields }
-    this.own = says ? { text: says, tone: "calm", before } : null
+    this.own = says ? { text: says, tone: "calm", before: true } : null
     this.seq += 1
     this.dirty = true
     try {
@@ -276,7 +281,7 @@ class Panel {
     this.reopened = true
     this.asked = null
     this.el.corrected.value = corrected
-    this.change({ verdict: "override", corrected }, { now: true, says: `Inserted ${where}: ${text}` })
+    this.change({ verdict: "override", corrected }, { now: true, says: `Inserted ${where}: ${text}`, inserted: ` ${text}` })
     this.showInCorrection(end, end + 1 + text.length)
   }
 
@@ -292,19 +297,30 @@ class Panel {
     return Boolean(why)
   }
 
-  // Confirms an act in words; with the fields as they were before, it can be undone.
-  say(text, tone = "calm", before = null) {
+  // Says something; `before`: with the way to take back what it is about.
+  say(text, tone = "calm", before = false) {
     this.own = { text, tone, before }
     this.draw()
   }
 
-  undoOwn() {
-    const { before } = this.own
-    this.own = null
-    this.fill(before)
-    this.reopened = true
-    this.change({}, { now: true })
-    this.say("Undone.")
+  // Takes back the newest step whose outcome still stands; returns false where there is none.
+  stepBack() {
+    for (let step = this.steps.pop(); step; step = this.steps.pop()) {
+      const { before, after, inserted, discards } = step
+      const corrected = this.fields.corrected ?? ""
+      const around = inserted && !same(corrected, after.corrected) && corrected.includes(inserted)
+      const back = around ? { corrected: corrected.replace(inserted, () => "") }
+        : Object.fromEntries(Object.entries(before).filter(([name, value]) => same(this.fields[name], after[name]) && !same(value, after[name])))
+      const name = Object.keys(STEPS).find(each => each in back)
+      if (!name) continue
+      if (back.corrected === this.data.answer) back.corrected = null
+      this.fill({ ...this.fields, ...back })
+      this.reopened = true
+      this.change({}, { now: true })
+      this.say(`Undone: ${discards ? "the draft is back" : inserted ? "the insertion" : STEPS[name]}.`)
+      return true
+    }
+    return false
   }
 
   // Where the form stands below the answer, a key that opens it brings it into view.
@@ -363,7 +379,7 @@ class Panel {
 
   keepReport(reporting) {
     if (!reporting && !this.fields.reporting) return
-    this.change({ reporting }, { now: !reporting })
+    this.change({ reporting }, { now: !reporting, typed: true })
   }
 
   addReport(report, place, answer) {
@@ -429,13 +445,13 @@ class Panel {
   go(kind) { if (this.asked) this.withdraw(); this.leaving = true; this.drawReady(); this.act(kind) }
 
   discard() {
-    const before = this.fields
     this.reopened = false
+    this.change(this.data.blank)
     this.fill({})
-    this.change({})
+    if (this.steps.length) this.steps.at(-1).discards = true
     this.settled()
     this.act("discard", { seq: this.seq, mount: this.mount })
-    this.say("The draft was discarded.", "calm", before)
+    this.say("The draft was discarded.", "calm", true)
   }
 
   act(kind, more) { this.flush(); this.fire("act", { kind, case: this.data.case, reviewer: this.name(), at: Date.now(), ...more }); this.expectAnswer() }
@@ -443,15 +459,16 @@ class Panel {
   // Takes back an approval that waits for an answer to what was asked about it.
   withdraw() {
     this.asked = null
-    this.change({ verdict: this.data.blank.verdict, reason: this.data.blank.reason }, { now: true })
+    this.change({ verdict: this.data.blank.verdict, reason: this.data.blank.reason }, { now: true, typed: true })
     this.say("Not approved: nothing was recorded.")
   }
 
-  // What is begun here comes first, then the decision that stands here; another case's only once it has been named.
+  // What is begun here comes first, a step at a time, then the decision that stands here; another case's only once it has
+  // been named. What is typed is no step: it goes by "Discard draft" alone.
   undo() {
-    if (this.own?.before) this.undoOwn()
-    else if (this.asked) this.withdraw()
-    else if (this.open() && this.entered()) this.discard()
+    if (this.asked) this.withdraw()
+    else if (this.stepBack()) return
+    else if (this.open() && this.entered()) this.say("What is left here was typed, or is from before: “Discard draft” removes it.")
     else if (this.data.standing?.undoable) this.act("undo", { entry: this.data.standing.id })
     else if (this.data.standing && this.data.notice) this.say(this.data.notice.text)
     else if (this.data.previous && this.namesPrevious) this.go("undo_previous")
@@ -653,9 +670,9 @@ class Panel {
     // what is said comes below Submit: fields and buttons keep their place when it comes and goes
     panel.append(el.title, el.about, el.verdicts, el.take, el.notice, el.standing, el.form, el.foot, el.go, el.history, el.help)
     this.root.replaceChildren(panel, this.issue.el.dialog)
-    el.other.oninput = () => this.change({ other: wellFormed(el.other.value) })
-    el.note.oninput = () => this.change({ note: wellFormed(el.note.value) })
-    el.corrected.oninput = () => { const text = wellFormed(el.corrected.value); this.change({ corrected: text === this.data.answer ? null : text }) }
+    el.other.oninput = () => this.change({ other: wellFormed(el.other.value) }, { typed: true })
+    el.note.oninput = () => this.change({ note: wellFormed(el.note.value) }, { typed: true })
+    el.corrected.oninput = () => { const text = wellFormed(el.corrected.value); this.change({ corrected: text === this.data.answer ? null : text }, { typed: true }) }
     for (const field of [el.other, el.note, el.corrected]) field.onblur = () => this.flush()
     // a field that is left for a button says nothing: what it says would move the button before the click ends
     const confirm = aloud => {
