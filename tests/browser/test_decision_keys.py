@@ -207,19 +207,32 @@ def test_the_correction_is_as_high_as_its_text_with_the_words_of_the_issue_selec
     page.keyboard.press("o")
     chosen = field.evaluate("box => box.value.slice(box.selectionStart, box.selectionEnd)")
     assert chosen == f"{CASE.answer}"[4:10]
+    # of several places the nearest to where they stood, and for a missing point the place where it would be inserted
+    cites, other = f"{CASE.answer}".split(" It was")
+    for faulty, start in (("start: 28, end: 37", 28 + 4), (f"after: {cites!r}", len(cites) + 4)):
+        page.evaluate(f"window.faulty = {{ {faulty} }}")
+        field.fill(f"[chunk_1] {cites[6:]} It was{other}" if "start" in faulty else f"Now {CASE.answer}")
+        page.keyboard.press("Escape")
+        page.keyboard.press("o")
+        assert field.evaluate("box => box.selectionStart") == start
 
 
 def test_a_correction_names_the_issues_it_has_left_and_leads_to_each(draw: Draw) -> None:
     draw.page.evaluate(  # type: ignore[attr-defined]
         """() => {
           const left = [{ number: 1, text: "fabricated" }, { number: 3, text: "uncited" }]
-          window.addEventListener("masis-untouched", ({ detail }) => Object.assign(detail, { count: 3, left }))
+          window.addEventListener("masis-untouched", event => Object.assign(event.detail, { count: 3, left, others: 1 }))
           window.addEventListener("masis-correct", ({ detail }) => Object.assign(detail, { start: 4, end: 10 }))
         }"""
     )
-    draft = forms.FormFields(verdict="override", corrected=f"At last: {CASE.answer}").model_dump(mode="json")
+    draft = forms.FormFields(
+        verdict="override", corrected=f"At last: {CASE.answer}".replace(" [chunk_1]", "")
+    ).model_dump(mode="json")
     page = draw(draft=draft, check=forms.check(draft["corrected"], CASE, shown=CASE.answer))
-    expect(page.get_by_text("2 of 3 issues left as they stand:")).to_be_visible()
+    expect(page.get_by_text("2 of 3 issues left as they stand:")).to_contain_text(
+        "1 more is about the answer as a whole"
+    )
+    expect(page.locator(".changed")).to_contain_text("Drops [chunk_1].")
     page.get_by_role("button", name="3 uncited").click()
     chosen = page.get_by_label("Corrected answer").evaluate(
         "box => box.value.slice(box.selectionStart, box.selectionEnd)"

@@ -204,6 +204,8 @@ def test_a_slip_in_a_correction_is_doubted_and_what_it_changes_is_named(correcte
     found = list(forms.doubts(corrected, shown, case, "The first answer [c1]."))
     assert [each.startswith(doubt or "-") for each in found[:1]] == ([True] if doubt else [])
     slip = forms.check(shown.replace("Toll", "TToll"), case, shown=shown)
+    assert slip["dropped"] == []
+    assert forms.check("Zinc is safe [c1]. It is old.", case, shown=shown)["dropped"] == ["c3"]
     changed = slip["changed"]
     assert [words.strip() for kind, words in changed if kind != "same"] == ["Tolland", "TTolland"]
     assert all(len(words.split()) <= 2 * forms.NEIGHBOURS + 1 for kind, words in changed if kind == "same")

@@ -763,21 +763,31 @@ function drawView(root, { data, setTriggerValue }) {
     // no sliver of the legend above the answer: all of it, or none
     left.scrollTop = goal >= text ? goal : down(piece[0]) + piece[0].offsetHeight <= left.clientHeight ? 0 : text
   }
-  // The pieces that an issue is about: of a claim these alone, though the critic has raised it about the whole sentence.
+  // The pieces that an issue is about: of a claim these alone, though the critic has raised it about the whole sentence; of
+  // a citation that belongs elsewhere, that one.
   const wordsOf = number => {
-    const { claim = -1 } = issuesByNumber.get(number)
+    const { claim = -1, label } = issuesByNumber.get(number)
     const own = data.pieces.filter(piece => piece.issues?.includes(number))
+    const cited = data.pieces.filter(piece => own.some(each => each.sentence === piece.sentence) && ["misattributed", "redundant"].includes(piece.reference) && readAs[piece.reference] === label.text)
+    if (cited.length) return cited
     return claim < 0 ? own : own.filter(piece => piece.claims?.includes(claim) || piece.ends?.includes(number))
   }
-  // Shows the issue to correct, else the one gone to, else the gravest; returns where its words stand, in characters.
+  // Shows the issue to correct, else the one gone to, else the gravest; returns where the words stand that are to be
+  // replaced, in characters: those framed as wrong, else those it is about, without citations that hold and the stop
+  // behind them. Of a missing point, which sentence it belongs behind.
   const showFaulty = asked => {
     const number = asked ?? root.issueAt ?? data.issues[0]?.number
     if (number === undefined) return {}
     selectIssue(number, "correction")
+    const { insert, after } = issuesByNumber.get(number)
+    if (insert) return { after }
     const own = data.difference ? [] : wordsOf(number)
-    const first = own[0]
+    const inFirst = own.filter(piece => piece.sentence === own[0].sentence)
+    const framed = inFirst.filter(piece => piece.fact)
+    const goes = piece => (piece.reference && !piece.beside ? piece.reference !== "valid" && piece.reference !== "contradicts" && piece.reference !== "unsupported" : /[\p{L}\p{N}]/u.test(piece.text))
+    const last = (framed.length ? framed : inFirst).findLast(goes) ?? inFirst.at(-1)
+    const [first] = framed.length ? framed : own
     if (!first) return {}
-    const last = own.findLast(piece => piece.sentence === first.sentence)
     const start = beginnings.get(first) + lettersIn(first.text) - lettersIn(first.text.trimStart())
     return { start, end: beginnings.get(last) + lettersIn(last.text.trimEnd()) }
   }
@@ -810,6 +820,7 @@ function drawView(root, { data, setTriggerValue }) {
   listen(window, "masis-untouched", ({ detail }) => {
     const seen = data.issues.filter(issue => issue.placed || issue.insert)
     detail.count = seen.length
+    detail.others = data.issues_total - seen.length
     detail.left = seen.filter(issue => untouched(detail.corrected, issue)).map(({ number, label }) => ({ number, text: label.text }))
   })
   listen(window, "masis-words", event => { event.detail.words = data.difference ? null : selectedWords() })

@@ -236,29 +236,39 @@ class Panel {
   }
 
   // The answer shows an issue, else the one chosen, else the gravest, with its evidence in view; its words are selected,
-  // as far as the correction still has them.
+  // as far as the correction still has them. Where a point is missing, the caret stands where it would be inserted.
   showIssue(number = null) {
     const { corrected } = this.el
-    const asked = { number, start: null, end: null }
+    const asked = { number, start: null, end: null, after: null }
     window.dispatchEvent(new CustomEvent("masis-correct", { detail: asked }))
+    if (asked.after !== null) {
+      const { end } = this.placeOf(asked.after)
+      corrected.focus({ preventScroll: true })
+      this.showInCorrection(end, end)
+      return
+    }
     if (asked.end === null) return
     const letters = Array.from(this.data.answer)
     const words = letters.slice(asked.start, asked.end).join("")
-    const changed = this.fields.corrected !== null
-    const start = changed ? corrected.value.indexOf(words) : letters.slice(0, asked.start).join("").length
-    if (start < 0) return
+    const place = letters.slice(0, asked.start).join("").length
+    // once the correction has changed, the same words nearest to where they stood
+    const starts = []
+    for (let at = corrected.value.indexOf(words); at >= 0; at = corrected.value.indexOf(words, at + 1)) starts.push(at)
+    if (!starts.length) return
+    const start = starts.reduce((one, other) => (Math.abs(other - place) < Math.abs(one - place) ? other : one))
     corrected.focus({ preventScroll: true })
     this.showInCorrection(start, start + words.length)
   }
 
   // Which issues a correction has left as they are, with the way to each: before it is submitted, not after.
   untouched() {
-    const asked = { corrected: this.el.corrected.value, count: 0, left: [] }
+    const asked = { corrected: this.el.corrected.value, count: 0, left: [], others: 0 }
     window.dispatchEvent(new CustomEvent("masis-untouched", { detail: asked }))
     if (!asked.count) return null
     const row = make("p", "dim")
     row.append(asked.left.length ? asked.count === 1 ? "Its issue is left as it stands: " : `${asked.left.length} of ${asked.count} issues left as they stand: ` : asked.count === 1 ? "The words of its issue are changed." : `The words of ${asked.count === 2 ? "both" : `all ${asked.count}`} issues are changed.`)
     asked.left.forEach(({ number, text }, place) => row.append(place ? " · " : "", button("quiet", `${number} ${text}`, "", () => this.showIssue(number))))
+    if (asked.others) row.append(` ${asked.others} more ${asked.others === 1 ? "is" : "are"} about the answer as a whole.`)
     return row
   }
 
@@ -269,15 +279,22 @@ class Panel {
     corrected.scrollTop = (corrected.scrollHeight * start) / corrected.value.length - corrected.clientHeight / 2
   }
 
-  // A missing point goes behind the last sentence that cites the same evidence, else to the end.
+  // A missing point goes behind the sentence that cites the same evidence, else behind the one with the caret, else to the end.
+  placeOf(after) {
+    const { corrected } = this.el
+    const text = this.fields.corrected ?? this.data.answer
+    const found = after ? text.lastIndexOf(after) : -1
+    if (found >= 0) return { end: found + after.length, where: `behind “${after.length > 60 ? `…${after.slice(-60).replace(/^\S*\s/, "")}` : after}”` }
+    const stop = this.careted ? text.slice(corrected.selectionEnd).search(/[.!?](\s|$)/) : -1
+    return stop < 0 ? { end: text.trimEnd().length, where: "at the end of the correction" } : { end: corrected.selectionEnd + stop + 1, where: "behind the sentence with the caret" }
+  }
+
   insert({ text, after }) {
     if (this.refused()) return
     const before = this.fields.corrected ?? this.data.answer
     if (saidIn(before, text)) { this.say("The correction has this already."); return }
-    const found = after ? before.lastIndexOf(after) : -1
-    const end = found < 0 ? before.trimEnd().length : found + after.length
+    const { end, where } = this.placeOf(after)
     const corrected = `${before.slice(0, end)} ${text}${before.slice(end)}`
-    const where = found < 0 ? "at the end of the correction" : `behind “${after.length > 60 ? `…${after.slice(-60).replace(/^\S*\s/, "")}` : after}”`
     this.reopened = true
     this.asked = null
     this.el.corrected.value = corrected
@@ -673,6 +690,7 @@ class Panel {
     el.other.oninput = () => this.change({ other: wellFormed(el.other.value) }, { typed: true })
     el.note.oninput = () => this.change({ note: wellFormed(el.note.value) }, { typed: true })
     el.corrected.oninput = () => { const text = wellFormed(el.corrected.value); this.change({ corrected: text === this.data.answer ? null : text }, { typed: true }) }
+    for (const moved of ["pointerup", "keyup", "input"]) el.corrected.addEventListener(moved, () => { this.careted = true })
     for (const field of [el.other, el.note, el.corrected]) field.onblur = () => this.flush()
     // a field that is left for a button says nothing: what it says would move the button before the click ends
     const confirm = aloud => {
@@ -860,6 +878,7 @@ class Panel {
     if (check.changed.length) {
       const row = named("p", "dim changed", "Changes: ", { dir: "auto" })
       row.append(...inked(check.changed))
+      if (check.dropped.length) row.append(make("b", "", ` Drops ${check.dropped.map(each => `[${each}]`).join(", ")}.`))
       el.offenders.append(row)
     }
     const untouched = this.fields.corrected !== null && this.untouched()

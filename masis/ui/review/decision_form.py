@@ -6,6 +6,7 @@ What a browser posts is from outside: it is read field by field, and what makes 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from functools import lru_cache, partial
@@ -360,10 +361,16 @@ def check(answer: str, case: Case, settings: Settings | None = None, shown: str 
     """Return what the citation engine says about a corrected answer, and what it changes in the one ``shown``."""
     audit = _audited(answer, case, settings)
     fabricated = list(dict.fromkeys(audit.invalid_citations))
+    before = () if shown is None else _audited(shown, case, settings).citations
+    held, kept = (
+        Counter(each.evidence_id for each in cited if each.evidence_id and each.marker_start < each.marker_end)
+        for cited in (before, audit.citations)
+    )
     return {
         "references": len(audit.citations),
         "beside": _beside(len(citations_kept(case, answer)), len(case.given_citations)),
         "changed": list(_changed(shown, answer)) if shown is not None else [],
+        "dropped": list(held - kept),
         "fabricated": [shortened(each, 60) for each in fabricated[:OFFENDERS_NAMED]],
         "fabricated_count": len(audit.invalid_citations),
         "uncited": [shortened(each, 160) for each in audit.uncited_claims[:OFFENDERS_NAMED]],
