@@ -100,16 +100,28 @@ def test_a_fast_sequence_is_posted_whole_and_enter_decides_nothing(draw: Draw) -
     assert list(sent["fields"]["labels"].values()) != [{}]
 
 
-def test_the_label_that_a_key_leads_to_stands_above_the_foot_of_the_form(draw: Draw) -> None:
+def test_the_field_that_a_key_leads_to_stands_above_the_foot_of_the_form(draw: Draw) -> None:
     page = draw()
     page.set_viewport_size({"width": 420, "height": 420})
-    for key in ("x", "3", "l"):
-        page.keyboard.press(key)
 
     def stands_above() -> bool:
-        select, foot = page.locator("select:focus").bounding_box(), page.locator(".foot").bounding_box()
-        return bool(select and foot and select["y"] + select["height"] <= foot["y"])
+        field, foot = page.locator(":is(select, textarea):focus").bounding_box(), page.locator(".foot").bounding_box()
+        return bool(field and foot and field["y"] + field["height"] <= foot["y"])
 
+    for key in ("x", "3"):
+        page.keyboard.press(key)
+    for height in range(420, 720, 20):  # also where it is partly above the foot before
+        page.set_viewport_size({"width": 420, "height": height})
+        page.evaluate("scrollTo(0, 0)")
+        page.keyboard.press("t")
+        assert stands_above(), height
+        page.keyboard.press("Escape")
+    page.set_viewport_size({"width": 420, "height": 420})
+    page.keyboard.press("t")
+    page.keyboard.type("A note that grows.\n" * 4)
+    assert stands_above()
+    page.keyboard.press("Escape")
+    page.keyboard.press("l")
     assert stands_above()
     page.locator("select:focus").select_option(index=2)  # what confirms it makes the foot higher
     says(page).to_contain_text("Labelled")
@@ -221,7 +233,8 @@ def test_a_correction_names_the_issues_it_has_left_and_leads_to_each(draw: Draw)
     draw.page.evaluate(  # type: ignore[attr-defined]
         """() => {
           const left = [{ number: 1, text: "fabricated" }, { number: 3, text: "uncited" }]
-          window.addEventListener("masis-untouched", event => Object.assign(event.detail, { count: 3, left, others: 1 }))
+          const untouched = { count: 3, left, others: 1 }
+          window.addEventListener("masis-untouched", ({ detail }) => Object.assign(detail, untouched))
           window.addEventListener("masis-correct", ({ detail }) => Object.assign(detail, { start: 4, end: 10 }))
         }"""
     )

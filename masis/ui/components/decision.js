@@ -159,6 +159,7 @@ class Panel {
     } catch { /* full or forbidden: the store has it in a moment */ }
     this.postSoon(now)
     this.draw()
+    if (typed) this.clearOfFoot() // a field grows with its text
   }
 
   postSoon(now) {
@@ -691,6 +692,7 @@ class Panel {
     el.note.oninput = () => this.change({ note: wellFormed(el.note.value) }, { typed: true })
     el.corrected.oninput = () => { const text = wellFormed(el.corrected.value); this.change({ corrected: text === this.data.answer ? null : text }, { typed: true }) }
     for (const moved of ["pointerup", "keyup", "input"]) el.corrected.addEventListener(moved, () => { this.careted = true })
+    el.form.addEventListener("focusin", event => { if (typesIn(event.target)) this.clearOfFoot() })
     for (const field of [el.other, el.note, el.corrected]) field.onblur = () => this.flush()
     // a field that is left for a button says nothing: what it says would move the button before the click ends
     const confirm = aloud => {
@@ -752,10 +754,17 @@ class Panel {
     el.skip.disabled = !data.go.waiting
     el.next.classList.toggle("primary", !open)
     el.waiting.textContent = data.go.says
-    this.root.style.setProperty("--foot", `${el.foot.offsetHeight}px`)
-    // what is confirmed makes the foot higher: the label that was just chosen stays above it
+    if (this.foot !== el.foot.offsetHeight) {
+      this.foot = el.foot.offsetHeight
+      this.root.style.setProperty("--foot", `${this.foot}px`)
+      this.clearOfFoot()
+    }
+  }
+
+  // What has the focus stands above the foot, which lies over the form and grows with what it says.
+  clearOfFoot() {
     const chosen = this.root.getRootNode().activeElement
-    if (!el.message.hidden && el.labels.contains(chosen)) chosen.scrollIntoView({ block: "nearest" })
+    if (this.el.form.contains(chosen) && !this.el.editor.contains(chosen)) chosen.scrollIntoView({ block: "nearest" })
   }
 
   drawMessage() {
