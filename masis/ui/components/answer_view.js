@@ -3,7 +3,7 @@ const NARROW = 700
 const ANSWER_FIRST = 20_000 // characters of an answer drawn at once; the rest on demand
 const ISSUES_FIRST = 40
 const LONG_CHUNK = 1_600
-const readAs = { fabricated: "fabricated", misattributed: "misattributed", redundant: "redundant", unsupported: "does not support this", contradicts: "contradicts this", valid: "resolves" }
+const readAs = { fabricated: "fabricated", misattributed: "misattributed", redundant: "redundant", unsupported: "does not support this", contradicts: "contradicts this", valid: "names evidence" }
 const plural = (count, one) => `${count.toLocaleString("en")} ${one}${count === 1 ? "" : "s"}`
 const shortened = (text, length) => (text.length > length ? `${text.slice(0, length).trimEnd()} …` : text)
 const lettersIn = text => { let count = 0; for (const _ of text) count += 1; return count }
@@ -244,7 +244,7 @@ function drawView(root, { data, setTriggerValue }) {
     const line = make("div", "lit-note")
     const places = [...new Set(lit.map(item => item.id))]
     const named = places.length ? places : ids.filter(id => evidenceCards.has(id))
-    line.append(make("span", "", lit.length ? "Highlighted in the evidence: " : named.length ? "Named: " : "No passage of the evidence supports or contradicts it."))
+    line.append(make("span", "", lit.length ? "Highlighted in the evidence: " : named.length ? "No passage is highlighted; compare with " : "No passage of the evidence supports or contradicts it."))
     for (const id of named.slice(0, 6)) {
       const go = plainButton("chip", id)
       go.onclick = () => {
@@ -259,7 +259,7 @@ function drawView(root, { data, setTriggerValue }) {
       const against = lit.some(item => item.against) // what contradicts it is what is wrong
       const passages = Map.groupBy(lit.filter(item => Boolean(item.against) === against), item => item.id)
       for (const [id, items] of [...passages].slice(0, 2)) {
-        const words = make("blockquote", "", `${id}: ${shortened(items.map(item => item.element.textContent).join("").trim(), 300)}`)
+        const words = make("blockquote", "", `${id}: ${shortened(items.map(({ element }, place) => (place && element.previousSibling !== items[place - 1].element ? " … " : "") + element.textContent).join("").trim(), 300)}`)
         words.dir = "auto"
         line.before(words)
       }
