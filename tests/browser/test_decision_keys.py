@@ -221,9 +221,9 @@ def test_the_correction_is_as_high_as_its_text_with_the_words_of_the_issue_selec
     assert chosen == f"{CASE.answer}"[4:10]
     # of several places the nearest to where they stood, and for a missing point the place where it would be inserted
     cites, other = f"{CASE.answer}".split(" It was")
-    for faulty, start in (("start: 28, end: 37", 28 + 4), (f"after: {cites!r}", len(cites) + 4)):
+    for faulty, start in (("start: 28, end: 37", 28 + 3), (f"after: {cites!r}", len(cites) + 4)):
         page.evaluate(f"window.faulty = {{ {faulty} }}")
-        field.fill(f"[chunk_1] {cites[6:]} It was{other}" if "start" in faulty else f"Now {CASE.answer}")
+        field.fill(f"[chunk_1]{cites[6:]} It was{other}" if "start" in faulty else f"Now {CASE.answer}")
         page.keyboard.press("Escape")
         page.keyboard.press("o")
         assert field.evaluate("box => box.selectionStart") == start
@@ -448,6 +448,37 @@ def test_one_reason_replaces_another_and_numbers_are_letters_while_somebody_type
     expect(hint).to_be_visible()
     page.keyboard.press("Escape")
     expect(hint).to_be_hidden()
+
+
+def test_behind_the_last_hit_n_goes_on_with_the_whole_queue_that_is_offered(draw: Draw) -> None:
+    message = {"id": "m", "text": "No other case.", "tone": "calm", "where": "", "narrowed": True}
+    page = draw(go={"waiting": False, "says": "0 left in this search"}, message=message)
+    page.keyboard.press("n")
+    page.get_by_role("button", name="Go on with the whole queue").click()
+    acts = [value["kind"] for _, name, value in draw.sent() if name == "act"]  # type: ignore[attr-defined]
+    assert acts == ["whole_queue"] * 2
+
+
+def test_a_verdict_pressed_before_the_answer_can_be_read_is_said_to_be_missing_until_one_is_chosen(draw: Draw) -> None:
+    page = draw()
+    page.evaluate("window.masisShown.at = performance.now() + 500")
+    page.keyboard.press("x")
+    page.keyboard.press("t")
+    page.keyboard.type("a note")
+    says(page).to_contain_text("this answer has only just appeared")
+    page.evaluate("window.masisShown.at = -1000")
+    page.keyboard.press("Escape")
+    page.keyboard.press("x")
+    says(page).to_be_hidden()
+
+
+def test_where_a_sentence_was_deleted_one_blank_is_left(draw: Draw) -> None:
+    page = draw()
+    page.keyboard.press("o")
+    field = page.get_by_label("Corrected answer")
+    field.fill("One [chunk_1].  Three [chunk_1].")
+    page.keyboard.press("Escape")
+    expect(field).to_have_value("One [chunk_1]. Three [chunk_1].")
 
 
 def test_a_label_on_a_decided_case_leaves_one_undo_that_of_the_newest_act(draw: Draw) -> None:

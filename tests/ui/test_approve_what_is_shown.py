@@ -293,6 +293,9 @@ def test_after_the_last_hit_of_a_search_the_whole_queue_is_offered(workbench: Wo
     app = post({"case": CASE, "kind": "next"}, kind="act", q="nowhere")
     message = app.session_state["decision-form"].message
     assert (message.narrowed, message.text.endswith("still wait.")) == (True, True)
+    app = post({"case": CASE, "kind": "forward"}, kind="act", q="nowhere")  # behind the end of the list, still
+    message = app.session_state["decision-form"].message
+    assert (message.text, message.narrowed) == ("This is the last case of the list.", True)
     app = post({"case": CASE, "kind": "whole_queue"}, kind="act", q="nowhere")
     assert app.query_params["case"] != [CASE]
     assert "q" not in app.query_params

@@ -150,7 +150,7 @@ class Panel {
     const before = Object.fromEntries(Object.keys(fields).filter(name => name !== "reporting").map(name => [name, this.fields[name]]))
     if (!typed && Object.keys(before).some(name => !same(before[name], fields[name]))) this.steps.push({ before, after: fields, inserted })
     this.fields = { ...this.fields, ...fields }
-    this.own = says ? { text: says, tone: "calm", before: true } : null
+    this.own = says ? { text: says, tone: "calm", before: true } : this.own?.stays && typed ? this.own : null
     this.seq += 1
     this.dirty = true
     try {
@@ -311,8 +311,10 @@ class Panel {
       : this.unread() && this.asked ? "Nothing was recorded: read the serious issues listed here, then press again."
       : this.unread() ? "Nothing was recorded: this answer has only just appeared. Read it, then press again."
       : ""
-    if (why) this.say(why, "warn")
-    return Boolean(why)
+    if (!why) return false
+    this.say(why, "warn")
+    this.own.stays = true // until a verdict is chosen: who types on takes it for chosen
+    return true
   }
 
   // Says something; `before`: with the way to take back what it is about.
@@ -416,8 +418,18 @@ class Panel {
     this.change({ reporting: null, reported: issues.length ? { ...others, [this.data.shown.digest]: issues } : others }, { now: true, says })
   }
 
+  // Where a sentence was deleted, the blanks on either side of it are one.
+  tidy() {
+    const { corrected } = this.fields
+    const text = corrected?.replace(/(?<=[.!?\]]) {2,}(?=\S)/g, " ") ?? null
+    if (text === corrected || /\S {2,}\S/.test(this.data.answer)) return
+    this.el.corrected.value = text
+    this.change({ corrected: text === this.data.answer ? null : text }, { typed: true })
+  }
+
   submit() {
     if (this.refused()) return
+    this.tidy()
     if (!this.open()) {
       // the second press of a double one: what it would say must not take the place of what the first one did
       if (performance.now() - this.submittedAt > AGAIN_MS) this.say("A decision stands. Choose a verdict to decide again.", "warn")
@@ -457,8 +469,8 @@ class Panel {
 
   name() { return this.data.reviewer || wellFormed(this.el.name.value).trim() }
 
-  // The next case that needs review; once there is none, the next one of the list.
-  next() { this.go(this.data.go.waiting ? "next" : "forward") }
+  // The next case that needs review; once there is none, the next one of the list; behind its end, the whole queue.
+  next() { this.go(this.data.go.waiting ? "next" : this.data.message?.narrowed ? "whole_queue" : "forward") }
 
   go(kind) { if (this.asked) this.withdraw(); this.leaving = true; this.drawReady(); this.act(kind) }
 
@@ -626,7 +638,7 @@ class Panel {
     el.reasonTitle = make("div", "label", "Reason")
     reasonHead.append(el.reasonTitle, make("span", "dim small while-typing", "Esc, then a number"))
     el.other = named("input", "text", "", { type: "text", maxlength: "300", "aria-label": "Reason in your own words", placeholder: "In your own words" })
-    el.reasonHint = make("p", "dim small", "The main one; the note (T) takes the others.")
+    el.reasonHint = make("p", "dim small")
     el.reasonBlock.append(reasonHead, el.reasonHint, el.reasons, el.other)
     el.editor = make("div", "block editor")
     const editorHead = make("div", "row")
@@ -693,7 +705,7 @@ class Panel {
     el.corrected.oninput = () => { const text = wellFormed(el.corrected.value); this.change({ corrected: text === this.data.answer ? null : text }, { typed: true }) }
     for (const moved of ["pointerup", "keyup", "input"]) el.corrected.addEventListener(moved, () => { this.careted = true })
     el.form.addEventListener("focusin", event => { if (typesIn(event.target)) this.clearOfFoot() })
-    for (const field of [el.other, el.note, el.corrected]) field.onblur = () => this.flush()
+    for (const field of [el.other, el.note, el.corrected]) field.onblur = () => { this.tidy(); this.flush() }
     // a field that is left for a button says nothing: what it says would move the button before the click ends
     const confirm = aloud => {
       if (!this.name() || this.data.reviewer || this.busy || this.nameSent === this.name()) return
@@ -778,7 +790,7 @@ class Panel {
       this.el.message.className = `message tone-${message.tone}`
       this.el.message.append(make("span", "", message.text))
       if (message.before) this.el.message.append(" ", button("quiet", message === before ? "Undo it there" : "Undo", "U", () => this.undo()))
-      if (message.narrowed) this.el.message.append(" ", button("quiet", "Go on with the whole queue", "", () => this.go("whole_queue")))
+      if (message.narrowed) this.el.message.append(" ", button("quiet", "Go on with the whole queue", "N", () => this.go("whole_queue")))
     }
   }
 
@@ -847,7 +859,9 @@ class Panel {
     el.reasonBlock.hidden = !offered.length
     const needed = ["override", "reject"].includes(fields.verdict)
     el.reasonTitle.textContent = needed ? "One reason" : "One reason (optional)"
-    el.reasonHint.hidden = offered.filter(each => each.suggested).length < 2
+    const escalates = fields.verdict === "escalate"
+    el.reasonHint.hidden = !escalates && offered.filter(each => each.suggested).length < 2
+    el.reasonHint.textContent = escalates ? "It stays open for another reviewer or more evidence; whom it waits for is assigned below." : "The main one; the note (T) takes the others."
     const drawn = JSON.stringify(offered)
     if (el.reasons.dataset.drawn !== drawn) {
       el.reasons.dataset.drawn = drawn

@@ -550,7 +550,9 @@ def _go_beside(context: _PanelContext, form: _Form, *, forward: bool) -> None:
     """Open the case that the list has next or before."""
     found = context.workbench.cases.beside(context.case_id, context.place.case_filter, forward=forward)
     if found is None:
-        form.message = _Message(f"This is the {'last' if forward else 'first'} case of the list.", "calm")
+        elsewhere = forward and context.workbench.team.why_empty(actor(), context.place.case_filter).elsewhere > 0
+        words = f"This is the {'last' if forward else 'first'} case of the list."
+        form.message = _Message(words, "calm", narrowed=elsewhere)
     else:
         address.open_case(found)
 
