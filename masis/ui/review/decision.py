@@ -21,7 +21,7 @@ from masis.schema.team import LabelTypes
 from masis.schema.wording import counted
 from masis.services import CaseView, Workbench
 from masis.services.cases import WAITING
-from masis.services.drafts import case_subject, clean
+from masis.services.drafts import case_subject, clean, read_form
 from masis.services.records import CaseFilter, explained_errors
 from masis.services.reviews import OTHER, reasons_for
 from masis.ui.components import nothing, registered
@@ -73,10 +73,10 @@ class _Form:
     """What a session knows about the form it has open.
 
     ``token`` goes with every submit of it: the same token twice is one decision. ``acks`` has the last post of each
-    mount that was kept, ``handled`` names the last submit that was answered, ``done`` the tokens of decisions made, and
-    of drafts discarded, here. ``asked`` is what was asked about once: the same again is recorded. ``came_from``: the
-    case from which an undo led here. ``recording`` stays until what follows a decision is done: another run of the page
-    can end the one that recorded it at any point where Streamlit is called.
+    mount that was kept, ``handled`` names the last submit that was answered, ``done`` the tokens of decisions made
+    here. ``asked`` is what was asked about once: the same again is recorded. ``came_from``: the case from which an undo
+    led here. ``recording`` stays until what follows a decision is done: another run of the page can end the one that
+    recorded it at any point where Streamlit is called.
     """
 
     case_id: str
@@ -214,12 +214,10 @@ def _draw(context: _PanelContext) -> None:
     )
     # a page that outlived its server posts again what this session has not seen yet
     kept_late = _keep(context, form, posted.draft)
-    if isinstance(posted.submit, dict):
-        _say_errors(context, form, posted.submit, lambda: _submit(context, form, posted.submit))
-        st.rerun()
-    if isinstance(posted.act, dict):
-        _say_errors(context, form, posted.act, lambda: _act(context, form, posted.act))
-        st.rerun()
+    for asked, do in ((posted.submit, _submit), (posted.act, _act)):
+        if isinstance(asked, dict):
+            _say_errors(context, form, asked, do)
+            st.rerun()
     if kept_late:
         st.rerun()
 
@@ -247,7 +245,7 @@ def _keep(context: _PanelContext, form: _Form, posted: object) -> bool:
     if posted.get("token") in _decided(context, form) or not form.keep(posted):
         return False
     try:
-        store_form(context.workbench, context.case_id, forms.read_fields(posted.get("fields")))
+        store_form(context.workbench, context.case_id, read_form(FormFields, posted.get("fields")))
     except MasisError as error:
         form.message = _Message(f"The draft could not be saved: {error}", "bad")
         return False
@@ -270,7 +268,7 @@ def _decided(context: _PanelContext, form: _Form) -> list[str]:
 def stored_form(workbench: Workbench, case_id: str) -> tuple[FormFields, str | None]:
     """Return the form as the person of this session left it, and when it was stored; None where nothing was."""
     draft = workbench.drafts.get(actor(), case_subject(case_id))
-    return forms.read_fields(draft.values), draft.saved_at
+    return read_form(FormFields, draft.values), draft.saved_at
 
 
 def store_form(workbench: Workbench, case_id: str, fields: FormFields) -> None:
@@ -281,9 +279,9 @@ def store_form(workbench: Workbench, case_id: str, fields: FormFields) -> None:
         workbench.drafts.save(actor(), case_subject(case_id), fields.model_dump(mode="json"))
 
 
-def _say_errors(context: _PanelContext, form: _Form, posted: dict[str, Any], do: Callable[[], None]) -> None:
+def _say_errors(context: _PanelContext, form: _Form, posted: dict[str, Any], do: Callable[..., None]) -> None:
     try:
-        do()
+        do(context, form, posted)
     except AnotherAnswer as error:
         form.message = _Message(str(error), "warn")
     except StaleVersion:
@@ -315,7 +313,7 @@ def _submit(context: _PanelContext, form: _Form, posted: dict[str, Any]) -> None
     token = clean(posted.get("token"), 64) or form.token
     if token in _decided(context, form):
         return
-    fields = forms.read_fields(posted.get("fields"))
+    fields = read_form(FormFields, posted.get("fields"))
     if reviewer() is None:
         name_reviewer(context.workbench, posted.get("reviewer"))
         form.reviewer = actor().name
@@ -410,7 +408,6 @@ def _act(context: _PanelContext, form: _Form, posted: dict[str, Any]) -> None:
         case "discard":
             context.workbench.drafts.clear(actor(), case_subject(context.case_id))
             form.keep(posted)
-            form.done.append(form.token)  # else what was typed last, which the page still states, would be kept again
             form.renew()
         case "undo_previous":
             _undo_previous(context, form)
@@ -602,10 +599,7 @@ def _data(context: _PanelContext, form: _Form) -> dict[str, Any]:
         "reporting": _reporting(context),
         "standing": _standing(context, history),
         "history": forms.with_audits(history, view.runs),
-        "go": {
-            "waiting": context.place.waiting > 0,
-            "says": _left(context),
-        },
+        "go": {"waiting": context.place.waiting > 0, "says": _left(context)},
         "keys": keys.key_map(),
     }
 
@@ -670,7 +664,4 @@ def _standing(context: _PanelContext, history: list[forms.Data]) -> forms.Data |
     if entry.decision.kind != "decision":
         return None
     # where all reviewers of a case have decided, an adjudication decides: the notice says so
-    return {
-        **row,
-        "undoable": not (context.notice and context.notice.adjudicate),
-    }
+    return {**row, "undoable": not (context.notice and context.notice.adjudicate)}

@@ -24,7 +24,7 @@ from masis.schema.review import Decision, LogEntry, TargetLabel, Verdict, answer
 from masis.schema.run import Iteration, Run
 from masis.schema.team import LabelTypes
 from masis.schema.wording import counted, shortened
-from masis.services.drafts import clean, read_form, read_if_valid
+from masis.services.drafts import clean, read_if_valid
 from masis.services.records import RunSummary
 from masis.services.reviews import OTHER, reason_text, reasons_for, suggested
 from masis.settings import Settings
@@ -159,11 +159,6 @@ class Problem(NamedTuple):
 
 Data = dict[str, Any]
 """What the component draws, as JSON: ``decision.js`` reads it, and nothing else does."""
-
-
-def read_fields(posted: object) -> FormFields:
-    """Return the fields a browser posted, or a draft held; what is not a known value is left out."""
-    return read_form(FormFields, posted)
 
 
 def problem(fields: FormFields, answer: str, reviewer: str) -> Problem | None:
