@@ -219,6 +219,10 @@ def test_the_correction_is_as_high_as_its_text_with_the_words_of_the_issue_selec
     page.keyboard.press("o")
     chosen = field.evaluate("box => box.value.slice(box.selectionStart, box.selectionEnd)")
     assert chosen == f"{CASE.answer}"[4:10]
+    field.fill("Nothing of it is left.")
+    page.keyboard.press("Escape")
+    page.keyboard.press("o")
+    says(page).to_have_text("The words of this issue are changed already.")
     # of several places the nearest to where they stood, and for a missing point the place where it would be inserted
     cites, other = f"{CASE.answer}".split(" It was")
     for faulty, start in (("start: 28, end: 37", 28 + 3), (f"after: {cites!r}", len(cites) + 4)):
@@ -356,6 +360,12 @@ def test_what_is_missing_is_inserted_behind_what_cites_its_evidence_and_can_be_u
     page.keyboard.press("u")  # the last of them
     expect(field).to_have_value(f"{cites} {lanes['text']} It was{other}")
     says(page).to_contain_text("Undone: the insertion.")
+    field.press("Control+Home")  # a caret that somebody has put is where a point without a place goes
+    page.evaluate(insert, {"text": "It is grey [chunk_2].", "after": ""})
+    expect(field).to_have_value(f"{cites} It is grey [chunk_2]. {lanes['text']} It was{other}")
+    page.keyboard.press("Escape")
+    page.keyboard.press("u")
+    expect(field).to_have_value(f"{cites} {lanes['text']} It was{other}")
     page.keyboard.press("Escape")  # what was said is gone; what was done can be taken back still
     field.press("End")
     field.press_sequentially(" Typed.")
@@ -470,6 +480,22 @@ def test_a_verdict_pressed_before_the_answer_can_be_read_is_said_to_be_missing_u
     page.keyboard.press("Escape")
     page.keyboard.press("x")
     says(page).to_be_hidden()
+
+
+def test_u_takes_back_one_step_after_another(draw: Draw) -> None:
+    page = draw()
+    for key in ("x", "3", "2"):
+        page.keyboard.press(key)
+    reasons = page.get_by_role("radiogroup", name="Reason").get_by_role("radio", checked=True)
+    for left in (1, 0):
+        page.keyboard.press("u")
+        says(page).to_have_text("Undone: the reason.")
+        expect(reasons).to_have_count(left)
+    expect(page.get_by_role("radio", name="Reject")).to_be_checked()
+    page.keyboard.press("u")
+    expect(page.get_by_role("radio", name="Reject")).not_to_be_checked()
+    page.keyboard.press("u")
+    says(page).to_have_text("There is nothing to undo.")
 
 
 def test_where_a_sentence_was_deleted_one_blank_is_left(draw: Draw) -> None:

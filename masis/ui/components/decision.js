@@ -255,7 +255,7 @@ class Panel {
     // once the correction has changed, the same words nearest to where they stood
     const starts = []
     for (let at = corrected.value.indexOf(words); at >= 0; at = corrected.value.indexOf(words, at + 1)) starts.push(at)
-    if (!starts.length) return
+    if (!starts.length) { this.say("The words of this issue are changed already."); return }
     const start = starts.reduce((one, other) => (Math.abs(other - place) < Math.abs(one - place) ? other : one))
     corrected.focus({ preventScroll: true })
     this.showInCorrection(start, start + words.length)
