@@ -399,7 +399,7 @@ REASONS: tuple[Reason, ...] = (
     Reason("checked", "Checked against the evidence", ("approve",)),
     Reason("needs_evidence", "Needs more evidence", ("escalate",)),
     Reason("needs_specialist", "Needs someone who knows the field", ("escalate",)),
-    Reason("at_risk", "Legal or safety risk", ("escalate",)),
+    Reason("at_risk", "Legal or safety risk", ("escalate",), ("critic_safety",)),
     Reason("sources_conflict", "The sources conflict", ("escalate",)),
     Reason("question_unclear", "The question is unclear", ("escalate",)),
     Reason(OTHER, "Other", ("approve", *_FAULT, "escalate")),

@@ -369,14 +369,16 @@ def _of_uncited(issue: Issue, claims: Iterable[ClaimCheck]) -> tuple[str, str]:
 def _citing(iteration: Iteration, evidence: Collection[str], point: str) -> str:
     """Return the sentence of an answer that cites one of these chunks, with its markers; "" where none does.
 
-    Of several it is the one that shares most words with the point, the last of those that share as many.
+    Of several it is the one that shares most words with the point, the last of those that share as many: a single
+    word in common is chance.
     """
     audit = iteration.citation_audit
     found = [each.sentence for each in audit.citations if each.evidence_id in evidence and each.sentence is not None]
     if not found:
         return ""
     said = _words(point)
-    place = max(found, key=lambda each: (len(_words(audit.sentences[each].text) & said), each))
+    shared = {each: len(_words(audit.sentences[each].text) & said) for each in found}
+    place = max(found, key=lambda each: (shared[each] if shared[each] > 1 else 0, each))
     sentence = audit.sentences[place]
     ends = [each.marker_end for each in audit.citations if each.sentence == place]
     return iteration.answer[sentence.start : max(sentence.end, *ends)].strip()

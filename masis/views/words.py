@@ -181,7 +181,7 @@ REFERENCE: dict[str, Word] = {
     "unsupported": Word("does not support this", "bad", "The evidence it names does not support this"),
     "contradicts": Word("contradicts this", "bad", "The evidence it names contradicts this"),
     "valid": Word(
-        "resolves", "calm", "Names evidence of this case; whether that supports the sentence is another matter"
+        "names evidence", "calm", "Names evidence of this case; whether that supports the sentence is another matter"
     ),
 }
 

@@ -452,6 +452,44 @@ def test_the_words_of_an_issue_are_its_claim_though_the_critic_names_the_sentenc
     assert mounted.page.evaluate(asked, "A has one, and B has three.") == [0, len("A has two"), 2]
 
 
+@pytest.mark.parametrize(
+    ("about", "text", "chosen"),
+    [
+        ({"claims": [0]}, "contradicted", "two lanes"),
+        ({"claims": [0], "fact": ""}, "contradicted", "A has two lanes"),
+        ({"fact": ""}, "vague", "A has two lanes"),  # the critic, of the sentence: without the citation that holds
+        ({"fact": "", "reference": "misattributed"}, "misattributed", "[c1]"),
+        ({"fact": "", "reference": "fabricated"}, "fabricated", "A has two lanes [c1]"),
+    ],
+)
+def test_a_correction_begins_with_what_is_wrong_and_keeps_the_citation_that_holds(
+    mount: Callable[..., Mounted], fabricated: Any, about: dict[str, Any], text: str, chosen: str
+) -> None:
+    cited = {"reference": about.pop("reference", "valid"), "citation": 0, "evidence": "chunk_1"}
+    marks = {"sentence": 0, "issues": [1]}
+    fact = {"fact": about.pop("fact", "conflict")}
+    pieces = [
+        {"text": "A has ", **marks, **about},
+        {"text": "two lanes", **marks, **about, **(fact if fact["fact"] else {})},
+        {"text": " ", **marks},
+        {"text": "[c1]", **marks, **cited},
+        {"text": ".", **marks, "ends": [1]},
+    ]
+    label = {**fabricated["issues"][0]["label"], "text": text}
+    issue = {**fabricated["issues"][0], "number": 1, "label": label}
+    issue.pop("claim", None)
+    mounted = mount("answer_view")
+    mounted.draw(
+        {**fabricated, "pieces": pieces, "blocks": [], "issues": [issue | ({"claim": 0} if "claims" in about else {})]}
+    )
+    asked = """() => {
+        const detail = {}
+        window.dispatchEvent(new CustomEvent("masis-correct", { detail }))
+        return [detail.start, detail.end]
+    }"""
+    assert "A has two lanes [c1]."[slice(*mounted.page.evaluate(asked))] == chosen
+
+
 def test_the_card_of_an_uncited_sentence_quotes_it_and_the_reason_names_its_evidence(
     mount: Callable[..., Mounted],
 ) -> None:

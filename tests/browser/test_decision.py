@@ -208,6 +208,24 @@ def test_a_decision_made_by_another_meanwhile_is_shown_and_nothing_typed_is_lost
     assert [decision.verdict for decision in server.decisions("bridge-03")] == ["escalate", "approve"]
 
 
+def test_a_submit_straight_after_typing_says_what_is_missing_and_checks_what_was_typed(
+    server: ReviewServer, open_tab: OpenTab
+) -> None:
+    tab = open_tab(server.base)
+    found = open_case(tab, "bridge-09")
+    named(found)
+    tab.page.keyboard.press("o")
+    expect(found.get_by_role("group", name="Citations")).to_contain_text(
+        "1 fabricated"
+    )  # the draft so far has been posted
+    answer = found.get_by_label("Corrected answer")
+    answer.fill("Bridge 9 is 109 metres long [chunk_1].")
+    tab.page.keyboard.press("Control+Enter")
+    expect(found.get_by_role("status").first).to_contain_text("Choose a reason")
+    expect(found.get_by_role("group", name="Citations")).to_contain_text("0 fabricated")
+    expect(found.locator(".saved")).to_have_text("Draft saved")
+
+
 def test_a_killed_server_loses_neither_a_correction_nor_a_comment_that_rested(
     server: ReviewServer, open_tab: OpenTab
 ) -> None:

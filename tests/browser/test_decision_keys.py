@@ -100,16 +100,28 @@ def test_a_fast_sequence_is_posted_whole_and_enter_decides_nothing(draw: Draw) -
     assert list(sent["fields"]["labels"].values()) != [{}]
 
 
-def test_the_label_that_a_key_leads_to_stands_above_the_foot_of_the_form(draw: Draw) -> None:
+def test_the_field_that_a_key_leads_to_stands_above_the_foot_of_the_form(draw: Draw) -> None:
     page = draw()
     page.set_viewport_size({"width": 420, "height": 420})
-    for key in ("x", "3", "l"):
-        page.keyboard.press(key)
 
     def stands_above() -> bool:
-        select, foot = page.locator("select:focus").bounding_box(), page.locator(".foot").bounding_box()
-        return bool(select and foot and select["y"] + select["height"] <= foot["y"])
+        field, foot = page.locator(":is(select, textarea):focus").bounding_box(), page.locator(".foot").bounding_box()
+        return bool(field and foot and field["y"] + field["height"] <= foot["y"])
 
+    for key in ("x", "3"):
+        page.keyboard.press(key)
+    for height in range(420, 720, 20):  # also where it is partly above the foot before
+        page.set_viewport_size({"width": 420, "height": height})
+        page.evaluate("scrollTo(0, 0)")
+        page.keyboard.press("t")
+        assert stands_above(), height
+        page.keyboard.press("Escape")
+    page.set_viewport_size({"width": 420, "height": 420})
+    page.keyboard.press("t")
+    page.keyboard.type("A note that grows.\n" * 4)
+    assert stands_above()
+    page.keyboard.press("Escape")
+    page.keyboard.press("l")
     assert stands_above()
     page.locator("select:focus").select_option(index=2)  # what confirms it makes the foot higher
     says(page).to_contain_text("Labelled")
@@ -207,19 +219,37 @@ def test_the_correction_is_as_high_as_its_text_with_the_words_of_the_issue_selec
     page.keyboard.press("o")
     chosen = field.evaluate("box => box.value.slice(box.selectionStart, box.selectionEnd)")
     assert chosen == f"{CASE.answer}"[4:10]
+    field.fill("Nothing of it is left.")
+    page.keyboard.press("Escape")
+    page.keyboard.press("o")
+    says(page).to_have_text("The words of this issue are changed already.")
+    # of several places the nearest to where they stood, and for a missing point the place where it would be inserted
+    cites, other = f"{CASE.answer}".split(" It was")
+    for faulty, start in (("start: 28, end: 37", 28 + 3), (f"after: {cites!r}", len(cites) + 4)):
+        page.evaluate(f"window.faulty = {{ {faulty} }}")
+        field.fill(f"[chunk_1]{cites[6:]} It was{other}" if "start" in faulty else f"Now {CASE.answer}")
+        page.keyboard.press("Escape")
+        page.keyboard.press("o")
+        assert field.evaluate("box => box.selectionStart") == start
 
 
 def test_a_correction_names_the_issues_it_has_left_and_leads_to_each(draw: Draw) -> None:
     draw.page.evaluate(  # type: ignore[attr-defined]
         """() => {
           const left = [{ number: 1, text: "fabricated" }, { number: 3, text: "uncited" }]
-          window.addEventListener("masis-untouched", ({ detail }) => Object.assign(detail, { count: 3, left }))
+          const untouched = { count: 3, left, others: 1 }
+          window.addEventListener("masis-untouched", ({ detail }) => Object.assign(detail, untouched))
           window.addEventListener("masis-correct", ({ detail }) => Object.assign(detail, { start: 4, end: 10 }))
         }"""
     )
-    draft = forms.FormFields(verdict="override", corrected=f"At last: {CASE.answer}").model_dump(mode="json")
+    draft = forms.FormFields(
+        verdict="override", corrected=f"At last: {CASE.answer}".replace(" [chunk_1]", "")
+    ).model_dump(mode="json")
     page = draw(draft=draft, check=forms.check(draft["corrected"], CASE, shown=CASE.answer))
-    expect(page.get_by_text("2 of 3 issues left as they stand:")).to_be_visible()
+    expect(page.get_by_text("2 of 3 issues left as they stand:")).to_contain_text(
+        "1 more is about the answer as a whole"
+    )
+    expect(page.locator(".changed")).to_contain_text("Drops [chunk_1].")
     page.get_by_role("button", name="3 uncited").click()
     chosen = page.get_by_label("Corrected answer").evaluate(
         "box => box.value.slice(box.selectionStart, box.selectionEnd)"
@@ -292,7 +322,7 @@ def test_an_act_is_confirmed_in_words_and_can_be_undone(draw: Draw) -> None:
               (shadowRoot.activeElement ?? document.body).dispatchEvent(
                 new KeyboardEvent("keydown", { ...pressed, bubbles: true, composed: true, cancelable: true })) }"""
     )
-    says(page).to_contain_text("Undone.")
+    says(page).to_contain_text("Undone: the reported issue.")
     page.keyboard.press("Shift+M")
     page.keyboard.press("1")
     page.keyboard.press("Control+Enter")
@@ -300,7 +330,7 @@ def test_an_act_is_confirmed_in_words_and_can_be_undone(draw: Draw) -> None:
     reported = page.get_by_role("region", name="Issues you report").get_by_role("listitem")
     expect(reported).to_have_count(1)
     page.keyboard.press("u")
-    says(page).to_contain_text("Undone.")
+    says(page).to_contain_text("Undone: the reported issue.")
     expect(reported).to_have_count(0)
     page.keyboard.press("t")
     page.keyboard.type("a note")
@@ -329,8 +359,28 @@ def test_what_is_missing_is_inserted_behind_what_cites_its_evidence_and_can_be_u
     says(page).to_contain_text("Inserted at the end of the correction")
     page.keyboard.press("u")  # the last of them
     expect(field).to_have_value(f"{cites} {lanes['text']} It was{other}")
-    page.keyboard.press("u")  # the draft
+    says(page).to_contain_text("Undone: the insertion.")
+    field.press("Control+Home")  # a caret that somebody has put is where a point without a place goes
+    page.evaluate(insert, {"text": "It is grey [chunk_2].", "after": ""})
+    expect(field).to_have_value(f"{cites} It is grey [chunk_2]. {lanes['text']} It was{other}")
+    page.keyboard.press("Escape")
+    page.keyboard.press("u")
+    expect(field).to_have_value(f"{cites} {lanes['text']} It was{other}")
+    page.keyboard.press("Escape")  # what was said is gone; what was done can be taken back still
+    field.press("End")
+    field.press_sequentially(" Typed.")
+    typed = field.input_value()
+    page.keyboard.press("Escape")
+    page.keyboard.press("u")
+    expect(field).to_have_value(typed.replace(f" {lanes['text']}", ""))
+    for _ in range(2):  # what was typed is no step
+        page.keyboard.press("u")
+        says(page).to_contain_text("“Discard draft” removes it")
+    expect(field).to_have_value(typed.replace(f" {lanes['text']}", ""))
+    page.get_by_role("button", name="Discard draft").click()
     expect(field).to_be_hidden()
+    page.keyboard.press("u")
+    expect(field).to_have_value(typed.replace(f" {lanes['text']}", ""))
 
 
 SERIOUS = [
@@ -410,6 +460,53 @@ def test_one_reason_replaces_another_and_numbers_are_letters_while_somebody_type
     expect(hint).to_be_hidden()
 
 
+def test_behind_the_last_hit_n_goes_on_with_the_whole_queue_that_is_offered(draw: Draw) -> None:
+    message = {"id": "m", "text": "No other case.", "tone": "calm", "where": "", "narrowed": True}
+    page = draw(go={"waiting": False, "says": "0 left in this search"}, message=message)
+    page.keyboard.press("n")
+    page.get_by_role("button", name="Go on with the whole queue").click()
+    acts = [value["kind"] for _, name, value in draw.sent() if name == "act"]  # type: ignore[attr-defined]
+    assert acts == ["whole_queue"] * 2
+
+
+def test_a_verdict_pressed_before_the_answer_can_be_read_is_said_to_be_missing_until_one_is_chosen(draw: Draw) -> None:
+    page = draw()
+    page.evaluate("window.masisShown.at = performance.now() + 500")
+    page.keyboard.press("x")
+    page.keyboard.press("t")
+    page.keyboard.type("a note")
+    says(page).to_contain_text("this answer has only just appeared")
+    page.evaluate("window.masisShown.at = -1000")
+    page.keyboard.press("Escape")
+    page.keyboard.press("x")
+    says(page).to_be_hidden()
+
+
+def test_u_takes_back_one_step_after_another(draw: Draw) -> None:
+    page = draw()
+    for key in ("x", "3", "2"):
+        page.keyboard.press(key)
+    reasons = page.get_by_role("radiogroup", name="Reason").get_by_role("radio", checked=True)
+    for left in (1, 0):
+        page.keyboard.press("u")
+        says(page).to_have_text("Undone: the reason.")
+        expect(reasons).to_have_count(left)
+    expect(page.get_by_role("radio", name="Reject")).to_be_checked()
+    page.keyboard.press("u")
+    expect(page.get_by_role("radio", name="Reject")).not_to_be_checked()
+    page.keyboard.press("u")
+    says(page).to_have_text("There is nothing to undo.")
+
+
+def test_where_a_sentence_was_deleted_one_blank_is_left(draw: Draw) -> None:
+    page = draw()
+    page.keyboard.press("o")
+    field = page.get_by_label("Corrected answer")
+    field.fill("One [chunk_1].  Three [chunk_1].")
+    page.keyboard.press("Escape")
+    expect(field).to_have_value("One [chunk_1]. Three [chunk_1].")
+
+
 def test_a_label_on_a_decided_case_leaves_one_undo_that_of_the_newest_act(draw: Draw) -> None:
     entry = {"id": "e1", "what": "Approved", "tone": "good", "who": "Ada", "at": "2026-01-01T10:00:00.000Z", "why": ""}
     settled = {"text": "Decided by Ada and Bo: an adjudication decides.", "tone": "calm", "closed": True}
@@ -422,7 +519,7 @@ def test_a_label_on_a_decided_case_leaves_one_undo_that_of_the_newest_act(draw: 
     says(page).to_contain_text("the whole answer.")
     expect(page.get_by_role("dialog")).to_have_count(0)
     page.keyboard.press("u")
-    says(page).to_contain_text("Undone.")
+    says(page).to_contain_text("Undone: the reported issue.")
     page = draw(standing={**standing, "undoable": False}, notice=settled)
     page.keyboard.press("u")
     says(page).to_contain_text(settled["text"])

@@ -13,6 +13,7 @@ from pydantic import ValidationError
 
 from masis.audit.acceptance import disagreement, fault_probability
 from masis.schema.actor import Actor
+from masis.schema.audit import IssueType
 from masis.schema.case import Severity
 from masis.schema.review import Verdict
 from masis.schema.run import ReviewCode, ReviewReason
@@ -531,10 +532,12 @@ def test_every_verdict_has_reasons_that_nine_keys_reach_and_other_comes_last(ver
 def test_what_the_audit_found_suggests_its_reason() -> None:
     assert suggested("reject", {"fabricated_reference", "missing_information"}) == ("fabricated_citation", "incomplete")
     assert suggested("approve", {"fabricated_reference"}) == ()
+    assert suggested("escalate", {"critic_safety"}) == ("at_risk",)
 
 
 def test_the_rules_that_suggest_a_reason_are_rules_of_the_audit() -> None:
-    assert {rule for reason in REASONS for rule in reason.rules} <= set(RULE)
+    of_the_critic = {f"critic_{each}" for each in get_args(IssueType)}
+    assert {rule for reason in REASONS for rule in reason.rules} <= set(RULE) | of_the_critic
 
 
 def test_the_log_gets_words_not_codes() -> None:

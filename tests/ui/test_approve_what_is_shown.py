@@ -293,6 +293,9 @@ def test_after_the_last_hit_of_a_search_the_whole_queue_is_offered(workbench: Wo
     app = post({"case": CASE, "kind": "next"}, kind="act", q="nowhere")
     message = app.session_state["decision-form"].message
     assert (message.narrowed, message.text.endswith("still wait.")) == (True, True)
+    app = post({"case": CASE, "kind": "forward"}, kind="act", q="nowhere")  # behind the end of the list, still
+    message = app.session_state["decision-form"].message
+    assert (message.text, message.narrowed) == ("This is the last case of the list.", True)
     app = post({"case": CASE, "kind": "whole_queue"}, kind="act", q="nowhere")
     assert app.query_params["case"] != [CASE]
     assert "q" not in app.query_params
@@ -306,6 +309,31 @@ def test_a_revision_is_taken_as_the_correction_of_the_original_answer(workbench:
         assert "iteration" not in app.query_params
         assert app.session_state["decision-form"].message.where == "reason"
         workbench.drafts.clear(ADA, case_subject(CASE))
+
+
+def test_a_draft_that_was_stated_before_a_submit_takes_neither_its_text_nor_what_was_said_of_it(
+    workbench: Workbench,
+) -> None:
+    typed = {"verdict": "override", "corrected": "Bridge 1 is 101 metres long."}
+    before = {**right(workbench), "token": "typed", "fields": {"verdict": "override"}}
+    submit = {**before, "seq": 2, "fields": typed}
+    # a draft is a state of the page: every run states the last one again, also after the submit that followed it
+    draws = iter([(before, None), (before, submit)])
+    with pytest.MonkeyPatch.context() as patched:
+        app = AppTest.from_file(str(app_root() / "app.py"), default_timeout=30)
+        app.session_state["reviewer-name"] = "Ada"
+        app.query_params["case"] = CASE
+
+        def page(**_: Any) -> SimpleNamespace:
+            draft, submitted = next(draws, (before, None))
+            return SimpleNamespace(draft=draft, submit=submitted, act=None)
+
+        patched.setattr(decision, "_COMPONENT", page)
+        app.run()
+    assert said(app) == "Choose a reason: to override needs one."
+    assert app.session_state["decision-form"].acks == {"m": 2}
+    assert workbench.drafts.get(ADA, case_subject(CASE)).values["corrected"] == typed["corrected"]
+    workbench.drafts.clear(ADA, case_subject(CASE))
 
 
 def test_a_doubted_correction_is_asked_about_once_and_recorded_when_it_is_sent_again(workbench: Workbench) -> None:

@@ -10,8 +10,9 @@ from masis import Case, run_audit
 from masis.schema.review import Decision, LogEntry
 from masis.schema.run import Run
 from masis.schema.team import LabelTypes
+from masis.services.drafts import read_form
 from masis.ui.review import decision_form as forms
-from masis.ui.review.decision_form import FormFields, read_fields
+from masis.ui.review.decision_form import FormFields
 from masis.ui.shell.keys import GROUPS, key_map
 from tests.cases import case_of
 
@@ -66,11 +67,11 @@ def test_what_is_missing_is_named_with_its_field() -> None:
     ],
 )
 def test_nonsense_posted_is_an_empty_form(posted: object) -> None:
-    assert read_fields(posted).empty
+    assert read_form(FormFields, posted).empty
 
 
 def test_text_that_can_not_be_kept_is_cleaned_and_cut() -> None:
-    fields = read_fields({"note": "a\x00b\ud800c" + "x" * 10_000, "corrected": "", "verdict": "override"})
+    fields = read_form(FormFields, {"note": "a\x00b\ud800c" + "x" * 10_000, "corrected": "", "verdict": "override"})
     assert fields.note.startswith("abcx")
     assert len(fields.note) == forms.LONGEST_NOTE
     assert fields.corrected == ""
@@ -85,8 +86,8 @@ def test_reported_issues_survive_being_drafted_and_those_of_the_answer_shown_go_
         "reported": {"d": [REPORT, whole], "another": [whole]},
         "reporting": {"answer": "d", "place": 0, **REPORT},
     }
-    fields = read_fields(posted)
-    assert read_fields(fields.model_dump(mode="json")) == fields
+    fields = read_form(FormFields, posted)
+    assert read_form(FormFields, fields.model_dump(mode="json")) == fields
     assert not fields.empty
     for audited in (run, None):  # an answer that was not audited, or whose audit is hidden, can be labelled too
         approved = fields.model_copy(update={"verdict": "approve"})
@@ -116,7 +117,7 @@ def test_reported_issues_survive_being_drafted_and_those_of_the_answer_shown_go_
 
 def test_a_reported_issue_without_type_or_severity_is_not_submitted() -> None:
     for lacking in ({"type": ""}, {"severity": "terrible"}):
-        fields = read_fields({"verdict": "approve", "reported": {"d": [REPORT | lacking]}})
+        fields = read_form(FormFields, {"verdict": "approve", "reported": {"d": [REPORT | lacking]}})
         found = forms.problem(fields, "answer", "Ada")
         assert found.field == "reported"
 
@@ -161,7 +162,7 @@ def test_an_uncited_sentence_can_be_labelled_as_one_that_needs_no_citation() -> 
     iteration = run_audit(case_of(answer, {"a": "The bridge is 120 metres long."})).iterations[0]
     (row,) = (each for each in forms.label_rows(iteration) if each["kind"] == "sentence")
     assert [code for code, _ in forms.choices()["sentence"]] == [row["verdict"], "exempt"]
-    posted = forms.read_fields({"labels": {"run/1": {row["key"]: "exempt"}}})
+    posted = read_form(FormFields, {"labels": {"run/1": {row["key"]: "exempt"}}})
     (label,) = forms.target_labels(iteration, posted.labels["run/1"])
     assert (label.target, label.text, label.label) == ("sentence", "It is grey.", "exempt")
     assert label.note == "the audit says uncited"
@@ -204,6 +205,8 @@ def test_a_slip_in_a_correction_is_doubted_and_what_it_changes_is_named(correcte
     found = list(forms.doubts(corrected, shown, case, "The first answer [c1]."))
     assert [each.startswith(doubt or "-") for each in found[:1]] == ([True] if doubt else [])
     slip = forms.check(shown.replace("Toll", "TToll"), case, shown=shown)
+    assert slip["dropped"] == []
+    assert forms.check("Zinc is safe [c1]. It is old.", case, shown=shown)["dropped"] == ["c3"]
     changed = slip["changed"]
     assert [words.strip() for kind, words in changed if kind != "same"] == ["Tolland", "TTolland"]
     assert all(len(words.split()) <= 2 * forms.NEIGHBOURS + 1 for kind, words in changed if kind == "same")

@@ -3,7 +3,7 @@ const NARROW = 700
 const ANSWER_FIRST = 20_000 // characters of an answer drawn at once; the rest on demand
 const ISSUES_FIRST = 40
 const LONG_CHUNK = 1_600
-const readAs = { fabricated: "fabricated", misattributed: "misattributed", redundant: "redundant", unsupported: "does not support this", contradicts: "contradicts this", valid: "resolves" }
+const readAs = { fabricated: "fabricated", misattributed: "misattributed", redundant: "redundant", unsupported: "does not support this", contradicts: "contradicts this", valid: "names evidence" }
 const plural = (count, one) => `${count.toLocaleString("en")} ${one}${count === 1 ? "" : "s"}`
 const shortened = (text, length) => (text.length > length ? `${text.slice(0, length).trimEnd()} …` : text)
 const lettersIn = text => { let count = 0; for (const _ of text) count += 1; return count }
@@ -244,7 +244,7 @@ function drawView(root, { data, setTriggerValue }) {
     const line = make("div", "lit-note")
     const places = [...new Set(lit.map(item => item.id))]
     const named = places.length ? places : ids.filter(id => evidenceCards.has(id))
-    line.append(make("span", "", lit.length ? "Highlighted in the evidence: " : named.length ? "Named: " : "No passage of the evidence supports or contradicts it."))
+    line.append(make("span", "", lit.length ? "Highlighted in the evidence: " : named.length ? "No passage is highlighted; compare with " : "No passage of the evidence supports or contradicts it."))
     for (const id of named.slice(0, 6)) {
       const go = plainButton("chip", id)
       go.onclick = () => {
@@ -259,7 +259,7 @@ function drawView(root, { data, setTriggerValue }) {
       const against = lit.some(item => item.against) // what contradicts it is what is wrong
       const passages = Map.groupBy(lit.filter(item => Boolean(item.against) === against), item => item.id)
       for (const [id, items] of [...passages].slice(0, 2)) {
-        const words = make("blockquote", "", `${id}: ${shortened(items.map(item => item.element.textContent).join("").trim(), 300)}`)
+        const words = make("blockquote", "", `${id}: ${shortened(items.map(({ element }, place) => (place && element.previousSibling !== items[place - 1].element ? " … " : "") + element.textContent).join("").trim(), 300)}`)
         words.dir = "auto"
         line.before(words)
       }
@@ -763,21 +763,31 @@ function drawView(root, { data, setTriggerValue }) {
     // no sliver of the legend above the answer: all of it, or none
     left.scrollTop = goal >= text ? goal : down(piece[0]) + piece[0].offsetHeight <= left.clientHeight ? 0 : text
   }
-  // The pieces that an issue is about: of a claim these alone, though the critic has raised it about the whole sentence.
+  // The pieces that an issue is about: of a claim these alone, though the critic has raised it about the whole sentence; of
+  // a citation that belongs elsewhere, that one.
   const wordsOf = number => {
-    const { claim = -1 } = issuesByNumber.get(number)
+    const { claim = -1, label } = issuesByNumber.get(number)
     const own = data.pieces.filter(piece => piece.issues?.includes(number))
+    const cited = data.pieces.filter(piece => own.some(each => each.sentence === piece.sentence) && ["misattributed", "redundant"].includes(piece.reference) && readAs[piece.reference] === label.text)
+    if (cited.length) return cited
     return claim < 0 ? own : own.filter(piece => piece.claims?.includes(claim) || piece.ends?.includes(number))
   }
-  // Shows the issue to correct, else the one gone to, else the gravest; returns where its words stand, in characters.
+  // Shows the issue to correct, else the one gone to, else the gravest; returns where the words stand that are to be
+  // replaced, in characters: those framed as wrong, else those it is about, without citations that hold and the stop
+  // behind them. Of a missing point, which sentence it belongs behind.
   const showFaulty = asked => {
     const number = asked ?? root.issueAt ?? data.issues[0]?.number
     if (number === undefined) return {}
     selectIssue(number, "correction")
+    const { insert, after } = issuesByNumber.get(number)
+    if (insert) return { after }
     const own = data.difference ? [] : wordsOf(number)
-    const first = own[0]
+    const inFirst = own.filter(piece => piece.sentence === own[0].sentence)
+    const framed = inFirst.filter(piece => piece.fact)
+    const goes = piece => (piece.reference && !piece.beside ? piece.reference !== "valid" && piece.reference !== "contradicts" && piece.reference !== "unsupported" : /[\p{L}\p{N}]/u.test(piece.text))
+    const last = (framed.length ? framed : inFirst).findLast(goes) ?? inFirst.at(-1)
+    const [first] = framed.length ? framed : own
     if (!first) return {}
-    const last = own.findLast(piece => piece.sentence === first.sentence)
     const start = beginnings.get(first) + lettersIn(first.text) - lettersIn(first.text.trimStart())
     return { start, end: beginnings.get(last) + lettersIn(last.text.trimEnd()) }
   }
@@ -810,6 +820,7 @@ function drawView(root, { data, setTriggerValue }) {
   listen(window, "masis-untouched", ({ detail }) => {
     const seen = data.issues.filter(issue => issue.placed || issue.insert)
     detail.count = seen.length
+    detail.others = data.issues_total - seen.length
     detail.left = seen.filter(issue => untouched(detail.corrected, issue)).map(({ number, label }) => ({ number, text: label.text }))
   })
   listen(window, "masis-words", event => { event.detail.words = data.difference ? null : selectedWords() })

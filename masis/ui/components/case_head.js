@@ -9,14 +9,14 @@ export default function ({ data, parentElement }) {
   title.dir = "auto"
   const line = make("div", "facts")
   line.append(pill(data.state))
-  for (const fact of data.facts) line.append(separable(make("span", "dim fact"), fact)) // first: at the end, one would wrap alone
+  if (data.reasons?.length) line.append(why(root, data))
+  for (const fact of data.facts) line.append(separable(make("span", "dim fact"), fact)) // first: at the end, they would wrap alone
   if (data.headline) {
     const words = make("b", `headline tone-${data.headline.tone}`, data.headline.text)
     words.dir = "auto"
     line.append(words)
     if (data.headline.others) line.append(make("span", "dim others", data.headline.others))
   }
-  if (data.reasons?.length) line.append(why(root, data))
   root.append(title, line)
   const fold = make("button", "fold", "Whole question")
   fold.type = "button"

@@ -22,6 +22,8 @@ const time = iso => {
   const clock = at.toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" })
   return at.toDateString() === new Date().toDateString() ? clock : `${at.toLocaleDateString("en-GB", { day: "numeric", month: "short" })}, ${clock}`
 }
+const same = (one, other) => JSON.stringify(one) === JSON.stringify(other)
+const STEPS = { reported: "the reported issue", labels: "the label", reason: "the reason", corrected: "the correction", verdict: "the verdict", note: "the note", other: "the reason" }
 const inked = pieces => pieces.map(([kind, words]) => make({ out: "del", in: "ins" }[kind] ?? "span", "", words))
 class Panel {
   constructor(root) {
@@ -32,6 +34,7 @@ class Panel {
     this.submittedAt = -Infinity
     this.dirty = false
     this.fields = {}
+    this.steps = []
     this.build()
     listening = this
     this.column = root.getRootNode().host?.closest(STREAMLIT.elements.column)
@@ -78,9 +81,9 @@ class Panel {
     clearTimeout(this.unanswered)
     this.post = setStateValue
     this.fire = setTriggerValue
-    if (data.ack && data.ack.mount === this.mount && data.ack.seq >= this.seq) this.settled()
+    if (data.acks?.[this.mount] >= this.seq) this.settled()
     const done = Boolean(this.sent) && data.done.includes(this.sent)
-    if (done) { this.settled(); this.sent = null }
+    if (done) { this.settled(); this.sent = null; this.steps = [] }
     const otherForm = !first && (before.form !== data.form || before.reviewer !== data.reviewer)
     const filled = first || done || (otherForm && !this.dirty)
     if (filled) this.fill(data.draft)
@@ -141,11 +144,13 @@ class Panel {
   }
 
   // Whatever a person changes goes through here: some fields anew, stored `now` or once typing rests. What was said
-  // before is past; what it `says` in its place can be undone.
-  change(fields, { now = false, says = "" } = {}) {
-    const before = { ...this.fields, reporting: null }
+  // before is past. All but what is `typed`, which the browser undoes, is a step that U takes back: `inserted` text only
+  // itself, though the text around it was changed meanwhile.
+  change(fields, { now = false, says = "", typed = false, inserted = "" } = {}) {
+    const before = Object.fromEntries(Object.keys(fields).filter(name => name !== "reporting").map(name => [name, this.fields[name]]))
+    if (!typed && Object.keys(before).some(name => !same(before[name], fields[name]))) this.steps.push({ before, after: fields, inserted })
     this.fields = { ...this.fields, ...fields }
-    this.own = says ? { text: says, tone: "calm", before } : null
+    this.own = says ? { text: says, tone: "calm", before: true } : this.own?.stays && typed ? this.own : null
     this.seq += 1
     this.dirty = true
     try {
@@ -154,6 +159,7 @@ class Panel {
     } catch { /* full or forbidden: the store has it in a moment */ }
     this.postSoon(now)
     this.draw()
+    if (typed) this.clearOfFoot() // a field grows with its text
   }
 
   postSoon(now) {
@@ -231,17 +237,26 @@ class Panel {
   }
 
   // The answer shows an issue, else the one chosen, else the gravest, with its evidence in view; its words are selected,
-  // as far as the correction still has them.
+  // as far as the correction still has them. Where a point is missing, the caret stands where it would be inserted.
   showIssue(number = null) {
     const { corrected } = this.el
-    const asked = { number, start: null, end: null }
+    const asked = { number, start: null, end: null, after: null }
     window.dispatchEvent(new CustomEvent("masis-correct", { detail: asked }))
+    if (asked.after !== null) {
+      const { end } = this.placeOf(asked.after)
+      corrected.focus({ preventScroll: true })
+      this.showInCorrection(end, end)
+      return
+    }
     if (asked.end === null) return
     const letters = Array.from(this.data.answer)
     const words = letters.slice(asked.start, asked.end).join("")
-    const changed = this.fields.corrected !== null
-    const start = changed ? corrected.value.indexOf(words) : letters.slice(0, asked.start).join("").length
-    if (start < 0) return
+    const place = letters.slice(0, asked.start).join("").length
+    // once the correction has changed, the same words nearest to where they stood
+    const starts = []
+    for (let at = corrected.value.indexOf(words); at >= 0; at = corrected.value.indexOf(words, at + 1)) starts.push(at)
+    if (!starts.length) { this.say("The words of this issue are changed already."); return }
+    const start = starts.reduce((one, other) => (Math.abs(other - place) < Math.abs(one - place) ? other : one))
     corrected.focus({ preventScroll: true })
     this.showInCorrection(start, start + words.length)
   }
@@ -253,19 +268,26 @@ class Panel {
     corrected.scrollTop = (corrected.scrollHeight * start) / corrected.value.length - corrected.clientHeight / 2
   }
 
-  // A missing point goes behind the last sentence that cites the same evidence, else to the end.
+  // A missing point goes behind the sentence that cites the same evidence, else behind the one with the caret, else to the end.
+  placeOf(after) {
+    const { corrected } = this.el
+    const text = this.fields.corrected ?? this.data.answer
+    const found = after ? text.lastIndexOf(after) : -1
+    if (found >= 0) return { end: found + after.length, where: `behind “${after.length > 60 ? `…${after.slice(-60).replace(/^\S*\s/, "")}` : after}”` }
+    const stop = this.careted ? text.slice(corrected.selectionEnd).search(/[.!?](\s|$)/) : -1
+    return stop < 0 ? { end: text.trimEnd().length, where: "at the end of the correction" } : { end: corrected.selectionEnd + stop + 1, where: "behind the sentence with the caret" }
+  }
+
   insert({ text, after }) {
     if (this.refused()) return
     const before = this.fields.corrected ?? this.data.answer
     if (saidIn(before, text)) { this.say("The correction has this already."); return }
-    const found = after ? before.lastIndexOf(after) : -1
-    const end = found < 0 ? before.trimEnd().length : found + after.length
+    const { end, where } = this.placeOf(after)
     const corrected = `${before.slice(0, end)} ${text}${before.slice(end)}`
-    const where = found < 0 ? "at the end of the correction" : `behind “${after.length > 60 ? `…${after.slice(-60).replace(/^\S*\s/, "")}` : after}”`
     this.reopened = true
     this.asked = null
     this.el.corrected.value = corrected
-    this.change({ verdict: "override", corrected }, { now: true, says: `Inserted ${where}: ${text}` })
+    this.change({ verdict: "override", corrected }, { now: true, says: `Inserted ${where}: ${text}`, inserted: ` ${text}` })
     this.showInCorrection(end, end + 1 + text.length)
   }
 
@@ -277,23 +299,36 @@ class Panel {
       : this.unread() && this.asked ? "Nothing was recorded: read the serious issues listed here, then press again."
       : this.unread() ? "Nothing was recorded: this answer has only just appeared. Read it, then press again."
       : ""
-    if (why) this.say(why, "warn")
-    return Boolean(why)
+    if (!why) return false
+    this.say(why, "warn")
+    this.own.stays = true // until a verdict is chosen: who types on takes it for chosen
+    return true
   }
 
-  // Confirms an act in words; with the fields as they were before, it can be undone.
-  say(text, tone = "calm", before = null) {
+  // Says something; `before`: with the way to take back what it is about.
+  say(text, tone = "calm", before = false) {
     this.own = { text, tone, before }
     this.draw()
   }
 
-  undoOwn() {
-    const { before } = this.own
-    this.own = null
-    this.fill(before)
-    this.reopened = true
-    this.change({}, { now: true })
-    this.say("Undone.")
+  // Takes back the newest step whose outcome still stands; returns false where there is none.
+  stepBack() {
+    for (let step = this.steps.pop(); step; step = this.steps.pop()) {
+      const { before, after, inserted, discards } = step
+      const corrected = this.fields.corrected ?? ""
+      const around = inserted && !same(corrected, after.corrected) && corrected.includes(inserted)
+      const back = around ? { corrected: corrected.replace(inserted, () => "") }
+        : Object.fromEntries(Object.entries(before).filter(([name, value]) => same(this.fields[name], after[name]) && !same(value, after[name])))
+      const name = Object.keys(STEPS).find(each => each in back)
+      if (!name) continue
+      if (back.corrected === this.data.answer) back.corrected = null
+      this.fill({ ...this.fields, ...back })
+      this.reopened = true
+      this.change({}, { now: true })
+      this.say(`Undone: ${discards ? "the draft is back" : inserted ? "the insertion" : STEPS[name]}.`)
+      return true
+    }
+    return false
   }
 
   // Where the form stands below the answer, a key that opens it brings it into view.
@@ -352,7 +387,7 @@ class Panel {
 
   keepReport(reporting) {
     if (!reporting && !this.fields.reporting) return
-    this.change({ reporting }, { now: !reporting })
+    this.change({ reporting }, { now: !reporting, typed: true })
   }
 
   addReport(report, place, answer) {
@@ -371,8 +406,18 @@ class Panel {
     this.change({ reporting: null, reported: issues.length ? { ...others, [this.data.shown.digest]: issues } : others }, { now: true, says })
   }
 
+  // Where a sentence was deleted, the blanks on either side of it are one.
+  tidy() {
+    const { corrected } = this.fields
+    const text = corrected?.replace(/(?<=[.!?\]]) {2,}(?=\S)/g, " ") ?? null
+    if (text === corrected || /\S {2,}\S/.test(this.data.answer)) return
+    this.el.corrected.value = text
+    this.change({ corrected: text === this.data.answer ? null : text }, { typed: true })
+  }
+
   submit() {
     if (this.refused()) return
+    this.tidy()
     if (!this.open()) {
       // the second press of a double one: what it would say must not take the place of what the first one did
       if (performance.now() - this.submittedAt > AGAIN_MS) this.say("A decision stands. Choose a verdict to decide again.", "warn")
@@ -412,19 +457,19 @@ class Panel {
 
   name() { return this.data.reviewer || wellFormed(this.el.name.value).trim() }
 
-  // The next case that needs review; once there is none, the next one of the list.
-  next() { this.go(this.data.go.waiting ? "next" : "forward") }
+  // The next case that needs review; once there is none, the next one of the list; behind its end, the whole queue.
+  next() { this.go(this.data.go.waiting ? "next" : this.data.message?.narrowed ? "whole_queue" : "forward") }
 
   go(kind) { if (this.asked) this.withdraw(); this.leaving = true; this.drawReady(); this.act(kind) }
 
   discard() {
-    const before = this.fields
     this.reopened = false
+    this.change(this.data.blank)
     this.fill({})
-    this.change({})
+    if (this.steps.length) this.steps.at(-1).discards = true
     this.settled()
     this.act("discard", { seq: this.seq, mount: this.mount })
-    this.say("The draft was discarded.", "calm", before)
+    this.say("The draft was discarded.", "calm", true)
   }
 
   act(kind, more) { this.flush(); this.fire("act", { kind, case: this.data.case, reviewer: this.name(), at: Date.now(), ...more }); this.expectAnswer() }
@@ -432,15 +477,16 @@ class Panel {
   // Takes back an approval that waits for an answer to what was asked about it.
   withdraw() {
     this.asked = null
-    this.change({ verdict: this.data.blank.verdict, reason: this.data.blank.reason }, { now: true })
+    this.change({ verdict: this.data.blank.verdict, reason: this.data.blank.reason }, { now: true, typed: true })
     this.say("Not approved: nothing was recorded.")
   }
 
-  // What is begun here comes first, then the decision that stands here; another case's only once it has been named.
+  // What is begun here comes first, a step at a time, then the decision that stands here; another case's only once it has
+  // been named. What is typed is no step: it goes by "Discard draft" alone.
   undo() {
-    if (this.own?.before) this.undoOwn()
-    else if (this.asked) this.withdraw()
-    else if (this.open() && this.entered()) this.discard()
+    if (this.asked) this.withdraw()
+    else if (this.stepBack()) return
+    else if (this.open() && this.entered()) this.say("What is left here was typed, or is from before: “Discard draft” removes it.")
     else if (this.data.standing?.undoable) this.act("undo", { entry: this.data.standing.id })
     else if (this.data.standing && this.data.notice) this.say(this.data.notice.text)
     else if (this.data.previous && this.namesPrevious) this.go("undo_previous")
@@ -580,7 +626,7 @@ class Panel {
     el.reasonTitle = make("div", "label", "Reason")
     reasonHead.append(el.reasonTitle, make("span", "dim small while-typing", "Esc, then a number"))
     el.other = named("input", "text", "", { type: "text", maxlength: "300", "aria-label": "Reason in your own words", placeholder: "In your own words" })
-    el.reasonHint = make("p", "dim small", "The main one; the note (T) takes the others.")
+    el.reasonHint = make("p", "dim small")
     el.reasonBlock.append(reasonHead, el.reasonHint, el.reasons, el.other)
     el.editor = make("div", "block editor")
     const editorHead = make("div", "row")
@@ -642,10 +688,12 @@ class Panel {
     // what is said comes below Submit: fields and buttons keep their place when it comes and goes
     panel.append(el.title, el.about, el.verdicts, el.take, el.notice, el.standing, el.form, el.foot, el.go, el.history, el.help)
     this.root.replaceChildren(panel, this.issue.el.dialog)
-    el.other.oninput = () => this.change({ other: wellFormed(el.other.value) })
-    el.note.oninput = () => this.change({ note: wellFormed(el.note.value) })
-    el.corrected.oninput = () => { const text = wellFormed(el.corrected.value); this.change({ corrected: text === this.data.answer ? null : text }) }
-    for (const field of [el.other, el.note, el.corrected]) field.onblur = () => this.flush()
+    el.other.oninput = () => this.change({ other: wellFormed(el.other.value) }, { typed: true })
+    el.note.oninput = () => this.change({ note: wellFormed(el.note.value) }, { typed: true })
+    el.corrected.oninput = () => { const text = wellFormed(el.corrected.value); this.change({ corrected: text === this.data.answer ? null : text }, { typed: true }) }
+    for (const moved of ["pointerup", "keyup", "input"]) el.corrected.addEventListener(moved, () => { this.careted = true })
+    el.form.addEventListener("focusin", event => { if (typesIn(event.target)) this.clearOfFoot() })
+    for (const field of [el.other, el.note, el.corrected]) field.onblur = () => { this.tidy(); this.flush() }
     // a field that is left for a button says nothing: what it says would move the button before the click ends
     const confirm = aloud => {
       if (!this.name() || this.data.reviewer || this.busy || this.nameSent === this.name()) return
@@ -706,10 +754,17 @@ class Panel {
     el.skip.disabled = !data.go.waiting
     el.next.classList.toggle("primary", !open)
     el.waiting.textContent = data.go.says
-    this.root.style.setProperty("--foot", `${el.foot.offsetHeight}px`)
-    // what is confirmed makes the foot higher: the label that was just chosen stays above it
+    if (this.foot !== el.foot.offsetHeight) {
+      this.foot = el.foot.offsetHeight
+      this.root.style.setProperty("--foot", `${this.foot}px`)
+      this.clearOfFoot()
+    }
+  }
+
+  // What has the focus stands above the foot, which lies over the form and grows with what it says.
+  clearOfFoot() {
     const chosen = this.root.getRootNode().activeElement
-    if (!el.message.hidden && el.labels.contains(chosen)) chosen.scrollIntoView({ block: "nearest" })
+    if (this.el.form.contains(chosen) && !this.el.editor.contains(chosen)) chosen.scrollIntoView({ block: "nearest" })
   }
 
   drawMessage() {
@@ -723,7 +778,7 @@ class Panel {
       this.el.message.className = `message tone-${message.tone}`
       this.el.message.append(make("span", "", message.text))
       if (message.before) this.el.message.append(" ", button("quiet", message === before ? "Undo it there" : "Undo", "U", () => this.undo()))
-      if (message.narrowed) this.el.message.append(" ", button("quiet", "Go on with the whole queue", "", () => this.go("whole_queue")))
+      if (message.narrowed) this.el.message.append(" ", button("quiet", "Go on with the whole queue", "N", () => this.go("whole_queue")))
     }
   }
 
@@ -792,7 +847,9 @@ class Panel {
     el.reasonBlock.hidden = !offered.length
     const needed = ["override", "reject"].includes(fields.verdict)
     el.reasonTitle.textContent = needed ? "One reason" : "One reason (optional)"
-    el.reasonHint.hidden = offered.filter(each => each.suggested).length < 2
+    const escalates = fields.verdict === "escalate"
+    el.reasonHint.hidden = !escalates && offered.filter(each => each.suggested).length < 2
+    el.reasonHint.textContent = escalates ? "It stays open for another reviewer or more evidence; whom it waits for is assigned below." : "The main one; the note (T) takes the others."
     const drawn = JSON.stringify(offered)
     if (el.reasons.dataset.drawn !== drawn) {
       el.reasons.dataset.drawn = drawn
@@ -832,6 +889,7 @@ class Panel {
     if (check.changed.length) {
       const row = named("p", "dim changed", "Changes: ", { dir: "auto" })
       row.append(...inked(check.changed))
+      if (check.dropped.length) row.append(make("b", "", ` Drops ${check.dropped.map(each => `[${each}]`).join(", ")}.`))
       el.offenders.append(row)
     }
     const untouched = this.fields.corrected !== null && untouchedIssues(el.corrected.value, number => this.showIssue(number))

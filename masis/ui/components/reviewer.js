@@ -19,6 +19,10 @@ document.addEventListener("keyup", event => {
   if (event.key !== "Enter" || !event.target.closest?.(".st-key-reviewer-field")) return
   document.querySelector(BADGE)?.click()
 })
+// The page is scrolled over its head, too, which lies over it.
+document.addEventListener("wheel", event => {
+  if (event.target.closest?.(STREAMLIT.elements.header)) document.querySelector(STREAMLIT.elements.main)?.scrollBy(0, event.deltaY)
+}, { passive: true })
 let wake = null
 window.addEventListener("masis-wake", () => wake?.())
 

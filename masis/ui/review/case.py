@@ -219,9 +219,8 @@ def _other_run(view: CaseView, run_id: str) -> None:
     else:
         with st.container(horizontal=True, vertical_alignment="center"):
             st.warning(f"The audit in the address was interrupted. {instead}", icon=":material/warning:")
-            st.button(
-                "Resume the audit", icon=":material/play_arrow:", on_click=_resume, args=(run_id,), **needs("audit")
-            )
+            resume = acting(served_jobs().resume_audit, run_id)
+            st.button("Resume the audit", icon=":material/play_arrow:", on_click=resume, **needs("audit"))
 
 
 def _report_button(view: CaseView, run: Run | None) -> None:
@@ -249,10 +248,6 @@ def removed_words(run: RunSummary) -> str:
     """That retention has removed an audit, and when."""
     on = f" on {day(run.removed_at)}" if run.removed_at else ""
     return f"The audit of {moment(run.started_at)} was removed{on} by retention."
-
-
-def _resume(run_id: str) -> None:
-    served_jobs().resume_audit(actor(), run_id)
 
 
 def _bar(page: _Page) -> None:
@@ -463,9 +458,7 @@ def _not_audited(run: Run | None, runs: tuple[RunSummary, ...]) -> None:
         )
         return
     if run is None:
-        st.markdown(
-            "This case has not been audited. **Audit now** checks its citations and claims against the evidence."
-        )
+        st.markdown("This case has not been audited. **Audit now** checks its citations and claims with the evidence.")
         return
     st.warning("The last audit ended before it had finished one iteration.", icon=":material/warning:")
     for warning in run.warnings:

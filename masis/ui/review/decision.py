@@ -21,7 +21,7 @@ from masis.schema.team import LabelTypes
 from masis.schema.wording import counted
 from masis.services import CaseView, Workbench
 from masis.services.cases import WAITING
-from masis.services.drafts import case_subject, clean
+from masis.services.drafts import case_subject, clean, read_form
 from masis.services.records import CaseFilter, explained_errors
 from masis.services.reviews import OTHER, reasons_for
 from masis.ui.components import nothing, registered
@@ -72,8 +72,8 @@ class _Recording(NamedTuple):
 class _Form:
     """What a session knows about the form it has open.
 
-    ``token`` goes with every submit of it: the same token twice is one decision. ``ack`` names the last post that was
-    kept, ``handled`` the last submit that was answered, ``done`` the tokens of decisions made, and of drafts discarded,
+    ``token`` goes with every submit of it: the same token twice is one decision. ``acks`` has the last post of each
+    mount that was kept, ``handled`` names the last submit that was answered, ``done`` the tokens of decisions made
     here. ``asked`` is what was asked about once: the same again is recorded. ``came_from``: the case from which an undo
     led here. ``recording`` stays until what follows a decision is done: another run of the page can end the one that
     recorded it at any point where Streamlit is called.
@@ -84,7 +84,7 @@ class _Form:
     restored: str | None
     token: str = field(default_factory=lambda: uuid.uuid4().hex)
     message: _Message | None = None
-    ack: dict[str, Any] | None = None
+    acks: dict[str, int] = field(default_factory=dict)
     handled: dict[str, Any] | None = None
     done: list[str] = field(default_factory=list)
     asked: set[str] = field(default_factory=set)
@@ -94,6 +94,14 @@ class _Form:
     def renew(self) -> None:
         """Start a fresh form, as after a submit."""
         self.token, self.restored, self.asked = uuid.uuid4().hex, None, set()
+
+    def keep(self, posted: dict[str, Any]) -> bool:
+        """Note that a post is kept; returns False for one that is older: the page states its last draft for good."""
+        mount, seq = clean(posted.get("mount"), 64), posted.get("seq")
+        if not isinstance(seq, int) or seq <= self.acks.get(mount, -1):
+            return False
+        self.acks[mount] = seq
+        return True
 
     def asks(self, about: str, says: str, where: str) -> bool:
         """Ask once about something, in place of recording it; returns whether it has not been asked before."""
@@ -206,12 +214,10 @@ def _draw(context: _PanelContext) -> None:
     )
     # a page that outlived its server posts again what this session has not seen yet
     kept_late = _keep(context, form, posted.draft)
-    if isinstance(posted.submit, dict):
-        _say_errors(context, form, posted.submit, lambda: _submit(context, form, posted.submit))
-        st.rerun()
-    if isinstance(posted.act, dict):
-        _say_errors(context, form, posted.act, lambda: _act(context, form, posted.act))
-        st.rerun()
+    for asked, do in ((posted.submit, _submit), (posted.act, _act)):
+        if isinstance(asked, dict):
+            _say_errors(context, form, asked, do)
+            st.rerun()
     if kept_late:
         st.rerun()
 
@@ -222,12 +228,12 @@ def _open_form(context: _PanelContext) -> _Form:
     if form is None or (form.case_id, form.reviewer) != (context.case_id, actor().name):
         _, saved_at = stored_form(context.workbench, context.case_id)
         message = form.message if form and form.case_id == context.case_id else None
-        ack = form.ack if form and form.case_id == context.case_id else None
+        acks = form.acks if form and form.case_id == context.case_id else {}
         carried = st.session_state.pop(_CARRIED, None)
         came_from = ""
         if carried and carried[0] == context.case_id:
             _, message, came_from = carried
-        form = _Form(context.case_id, actor().name, saved_at, message=message, ack=ack, came_from=came_from)
+        form = _Form(context.case_id, actor().name, saved_at, message=message, acks=acks, came_from=came_from)
         st.session_state[_FORM] = form
     return form
 
@@ -236,15 +242,14 @@ def _keep(context: _PanelContext, form: _Form, posted: object) -> bool:
     """Keep what the page posted, once; returns whether it was new."""
     if not isinstance(posted, dict) or posted.get("case") != context.case_id:
         return False
-    ack = {"mount": posted.get("mount"), "seq": posted.get("seq")}
-    if ack == form.ack or posted.get("token") in _decided(context, form):
+    if posted.get("token") in _decided(context, form) or not form.keep(posted):
         return False
     try:
-        store_form(context.workbench, context.case_id, forms.read_fields(posted.get("fields")))
+        store_form(context.workbench, context.case_id, read_form(FormFields, posted.get("fields")))
     except MasisError as error:
         form.message = _Message(f"The draft could not be saved: {error}", "bad")
         return False
-    form.ack, form.message = ack, None
+    form.message = None
     try:
         keep_typing(context.workbench, context.case_id)
     except MasisError as error:
@@ -263,7 +268,7 @@ def _decided(context: _PanelContext, form: _Form) -> list[str]:
 def stored_form(workbench: Workbench, case_id: str) -> tuple[FormFields, str | None]:
     """Return the form as the person of this session left it, and when it was stored; None where nothing was."""
     draft = workbench.drafts.get(actor(), case_subject(case_id))
-    return forms.read_fields(draft.values), draft.saved_at
+    return read_form(FormFields, draft.values), draft.saved_at
 
 
 def store_form(workbench: Workbench, case_id: str, fields: FormFields) -> None:
@@ -274,9 +279,9 @@ def store_form(workbench: Workbench, case_id: str, fields: FormFields) -> None:
         workbench.drafts.save(actor(), case_subject(case_id), fields.model_dump(mode="json"))
 
 
-def _say_errors(context: _PanelContext, form: _Form, posted: dict[str, Any], do: Callable[[], None]) -> None:
+def _say_errors(context: _PanelContext, form: _Form, posted: dict[str, Any], do: Callable[..., None]) -> None:
     try:
-        do()
+        do(context, form, posted)
     except AnotherAnswer as error:
         form.message = _Message(str(error), "warn")
     except StaleVersion:
@@ -308,12 +313,12 @@ def _submit(context: _PanelContext, form: _Form, posted: dict[str, Any]) -> None
     token = clean(posted.get("token"), 64) or form.token
     if token in _decided(context, form):
         return
-    fields = forms.read_fields(posted.get("fields"))
+    fields = read_form(FormFields, posted.get("fields"))
     if reviewer() is None:
         name_reviewer(context.workbench, posted.get("reviewer"))
         form.reviewer = actor().name
     store_form(context.workbench, context.case_id, fields)
-    form.ack = {"mount": posted.get("mount"), "seq": posted.get("seq")}
+    form.keep(posted)
     if missing := forms.problem(fields, context.answer, reviewer() or ""):
         form.message = _Message(missing.message, "warn", missing.field)
         return
@@ -402,8 +407,7 @@ def _act(context: _PanelContext, form: _Form, posted: dict[str, Any]) -> None:
             _undo(context, form, clean(posted.get("entry"), 64))
         case "discard":
             context.workbench.drafts.clear(actor(), case_subject(context.case_id))
-            form.ack = {"mount": posted.get("mount"), "seq": posted.get("seq")}
-            form.done.append(form.token)  # else what was typed last, which the page still states, would be kept again
+            form.keep(posted)
             form.renew()
         case "undo_previous":
             _undo_previous(context, form)
@@ -543,7 +547,9 @@ def _go_beside(context: _PanelContext, form: _Form, *, forward: bool) -> None:
     """Open the case that the list has next or before."""
     found = context.workbench.cases.beside(context.case_id, context.place.case_filter, forward=forward)
     if found is None:
-        form.message = _Message(f"This is the {'last' if forward else 'first'} case of the list.", "calm")
+        elsewhere = forward and context.workbench.team.why_empty(actor(), context.place.case_filter).elsewhere > 0
+        words = f"This is the {'last' if forward else 'first'} case of the list."
+        form.message = _Message(words, "calm", narrowed=elsewhere)
     else:
         address.open_case(found)
 
@@ -562,7 +568,7 @@ def _data(context: _PanelContext, form: _Form) -> dict[str, Any]:
         "form": form.token,
         "reviewer": reviewer() or "",
         "done": _decided(context, form)[:50],
-        "ack": form.ack,
+        "acks": form.acks,
         "handled": form.handled,
         "seen": view.summary.version,
         "draft": fields.model_dump(mode="json"),
@@ -593,10 +599,7 @@ def _data(context: _PanelContext, form: _Form) -> dict[str, Any]:
         "reporting": _reporting(context),
         "standing": _standing(context, history),
         "history": forms.with_audits(history, view.runs),
-        "go": {
-            "waiting": context.place.waiting > 0,
-            "says": _left(context),
-        },
+        "go": {"waiting": context.place.waiting > 0, "says": _left(context)},
         "keys": keys.key_map(),
     }
 
@@ -661,7 +664,4 @@ def _standing(context: _PanelContext, history: list[forms.Data]) -> forms.Data |
     if entry.decision.kind != "decision":
         return None
     # where all reviewers of a case have decided, an adjudication decides: the notice says so
-    return {
-        **row,
-        "undoable": not (context.notice and context.notice.adjudicate),
-    }
+    return {**row, "undoable": not (context.notice and context.notice.adjudicate)}

@@ -6,6 +6,7 @@ What a browser posts is from outside: it is read field by field, and what makes 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from functools import lru_cache, partial
@@ -23,7 +24,7 @@ from masis.schema.review import Decision, LogEntry, TargetLabel, Verdict, answer
 from masis.schema.run import Iteration, Run
 from masis.schema.team import LabelTypes
 from masis.schema.wording import counted, shortened
-from masis.services.drafts import clean, read_form, read_if_valid
+from masis.services.drafts import clean, read_if_valid
 from masis.services.records import RunSummary
 from masis.services.reviews import OTHER, reason_text, reasons_for, suggested
 from masis.settings import Settings
@@ -158,11 +159,6 @@ class Problem(NamedTuple):
 
 Data = dict[str, Any]
 """What the component draws, as JSON: ``decision.js`` reads it, and nothing else does."""
-
-
-def read_fields(posted: object) -> FormFields:
-    """Return the fields a browser posted, or a draft held; what is not a known value is left out."""
-    return read_form(FormFields, posted)
 
 
 def problem(fields: FormFields, answer: str, reviewer: str) -> Problem | None:
@@ -360,10 +356,16 @@ def check(answer: str, case: Case, settings: Settings | None = None, shown: str 
     """Return what the citation engine says about a corrected answer, and what it changes in the one ``shown``."""
     audit = _audited(answer, case, settings)
     fabricated = list(dict.fromkeys(audit.invalid_citations))
+    before = () if shown is None else _audited(shown, case, settings).citations
+    held, kept = (
+        Counter(each.evidence_id for each in cited if each.evidence_id and each.marker_start < each.marker_end)
+        for cited in (before, audit.citations)
+    )
     return {
         "references": len(audit.citations),
         "beside": _beside(len(citations_kept(case, answer)), len(case.given_citations)),
         "changed": list(_changed(shown, answer)) if shown is not None else [],
+        "dropped": list(held - kept),
         "fabricated": [shortened(each, 60) for each in fabricated[:OFFENDERS_NAMED]],
         "fabricated_count": len(audit.invalid_citations),
         "uncited": [shortened(each, 160) for each in audit.uncited_claims[:OFFENDERS_NAMED]],

@@ -26,6 +26,7 @@ ELEMENTS: dict[str, str] = {
     "columns": "stHorizontalBlock",
     "container": "stVerticalBlock",
     "dialog": "stDialog",
+    "header": "stHeader",
     "hint": "InputInstructions",
     "icon": "stIconMaterial",
     "main": "stMain",
