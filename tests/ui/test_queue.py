@@ -158,7 +158,7 @@ def test_a_list_shows_the_figure_that_it_is_ordered_by_under_its_name(audited_wo
         ("wrong", "critical", "critical grave"),
         ("wrong", None, "none"),
         ("nothing_found", "medium", "medium calm"),
-        ("nothing_found", None, ""),
+        ("nothing_found", None, "none"),
     ],
 )
 def test_a_lesser_issue_of_an_answer_that_passed_has_a_neutral_mark(
@@ -228,7 +228,7 @@ def test_where_nothing_was_found_the_chip_counts_lesser_issues_and_those_without
     pills["lesser"].set_value("none").run()
     assert f"{passed - 1} cases" in texts(app)
     assert "lesser issue come" not in texts(app)
-    assert "The strongest signs of a fault come first" in texts(app)
+    assert "Those with the most claims and the least confidence come first" in texts(app)
     next(each for each in app.button_group if each.key == "lesser").set_value(address.in_words(SEVERITY)).run()
     assert "1 case" in texts(app)
     assert "Worst issue" not in " ".join(button.label for button in app.button)

@@ -47,7 +47,7 @@ FIGURES: dict[QueueOrder, str] = {"risk": "Severity", "disagreement": "Disagreem
 """The orders that go by what audits found, each with its figure; the others show the quality alone."""
 ORDER_SAYS: dict[QueueOrder, str] = {
     "risk": "What is wrong comes first, then what could not be confirmed, then what passed; in each the most severe "
-    "issue, then the strongest signs of a fault.",
+    "issue, then the most claims and citations in doubt.",
     "disagreement": "Where citation engine, critic and evaluator differ most comes first: the figure is the gap, 0 to "
     "1, between the highest and the lowest of citation score, critic's confidence and faithfulness.",
     "least_confident": "Unscored answers come first, then those the critic trusts least.",
@@ -268,10 +268,10 @@ def order_says(shown: CaseFilter) -> str:
     if shown.order != "risk" or len(shown.standings) != 1:
         return ORDER_SAYS[shown.order]
     if shown.severities == ("none",):
-        return "The strongest signs of a fault come first."
+        return "Those with the most claims and the least confidence come first."
     if shown.standings == ("nothing_found",) and not shown.severities:
         return "Those with a lesser issue come first, the most severe of them before the others."
-    return "The most severe issue comes first, then the strongest signs of a fault."
+    return "The most severe issue comes first, then the most claims and citations in doubt."
 
 
 def _put_on_first_page(name: str, text: str) -> None:
@@ -468,10 +468,10 @@ def severity_cell(summary: CaseSummary) -> Cell | None:
     """Return how severe the worst issue of a case is; None where it is not audited, or what was found is hidden."""
     if not summary.iterations:
         return None
-    passed = summary.standing == "nothing_found"  # what the acceptance rule lets pass has a neutral colour
     if summary.severity is None:
-        return {"text": "" if passed else "none"}
+        return {"text": "none"}
     word = SEVERITY[summary.severity]
+    passed = summary.standing == "nothing_found"  # what the acceptance rule lets pass has a neutral colour
     return {"pills": [label(word._replace(tone="calm") if passed else word)]}
 
 
