@@ -144,6 +144,27 @@ def test_rows_of_the_queue_are_walked_and_opened_by_keys_and_the_keys_of_a_page_
     expect(page).to_have_url(re.compile(r"/review\?.*order=oldest&case=docs-02-altered"))
 
 
+def test_a_search_leads_to_its_first_row_and_the_menu_to_the_queue_as_it_begins(
+    served: str, open_tab: OpenTab
+) -> None:
+    tab = open_tab(served, height=500)
+    page = tab.open("/queue?order=oldest&standing=" + ",".join(get_args(Standing)))
+    links = page.locator("table.list tbody a")
+    expect(links).to_have_count(7)
+    page.keyboard.press("/")
+    page.keyboard.type("altered")
+    page.keyboard.press("Enter")
+    expect(links.first).to_be_focused()
+    expect(page).to_have_url(re.compile("q=altered"))
+    expect(page.get_by_label("Search")).to_have_value("altered")
+    page.get_by_role("link", name="Queue", exact=True).click()
+    expect(page).to_have_url(f"{served}/queue")
+    expect(page.get_by_label("Search")).to_have_value("")
+    tab.settle()
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile(r"/review\?case=strategy-01-fabricated"))
+
+
 def test_in_a_narrow_window_every_kind_of_entry_is_there_and_one_unfolds_to_what_it_changed_at_an_address(
     served: str, open_tab: OpenTab
 ) -> None:

@@ -154,4 +154,9 @@ def page_keys(page: str) -> None:
     case_id = address.value("case")
     about = {"focus": st.session_state.pop(_FOCUS, None), "case": case_id, "page": address.value("page")}
     about |= {"borrowed": st.session_state.pop(_BORROWED, []), "name": page, "at": st.session_state.pop(_OPEN_AT, "")}
-    _KEYS(data={**page_key_map(page, case_id), **about}, key="page-keys")
+    # the menu's link to the page that is open: it begins anew
+    _KEYS(
+        data={**page_key_map(page, case_id), **about},
+        key="page-keys",
+        on_begin_change=lambda: address.clear(list(st.query_params)),
+    )
