@@ -144,9 +144,7 @@ def test_rows_of_the_queue_are_walked_and_opened_by_keys_and_the_keys_of_a_page_
     expect(page).to_have_url(re.compile(r"/review\?.*order=oldest&case=docs-02-altered"))
 
 
-def test_a_search_leads_to_its_first_row_and_the_menu_to_the_queue_as_it_begins(
-    served: str, open_tab: OpenTab
-) -> None:
+def test_a_search_leads_to_its_first_row_and_the_menu_to_the_queue_as_it_begins(served: str, open_tab: OpenTab) -> None:
     tab = open_tab(served, height=500)
     page = tab.open("/queue?order=oldest&standing=" + ",".join(get_args(Standing)))
     links = page.locator("table.list tbody a")
@@ -222,7 +220,7 @@ def test_a_rate_leads_to_its_runs_and_a_run_to_its_case(served: str, open_tab: O
     tab = open_tab(served)
     page = tab.open("/metrics")
     found = page.get_by_role("table", name="Of the original answers")
-    found.get_by_role("row", name="Unsupported or contradicted").get_by_role("link").click(delay=40)
+    found.get_by_role("row", name="Fabricated, unsupported or contradicted").get_by_role("link").click(delay=40)
     expect(page).to_have_url(re.compile("show=hallucination"))
     rows = page.get_by_role("table", name="Audits behind the metric").locator("tbody tr")
     expect(rows.first).to_be_visible()

@@ -351,9 +351,7 @@ def test_a_revision_is_not_what_the_line_is_about(clean: Run) -> None:
         ("replay:replies.jsonl", 0, "1 citation resolves"),
     ],
 )
-def test_where_nothing_was_found_the_line_says_what_was_checked(
-    clean: Run, model: str, claims: int, text: str
-) -> None:
+def test_where_nothing_was_found_the_line_says_what_was_checked(clean: Run, model: str, claims: int, text: str) -> None:
     found = with_original(clean, claims=(check("supported"),) * claims)
     models = dict.fromkeys(clean.models, model)
     assert headline(found.model_copy(update={"models": models})).text == text

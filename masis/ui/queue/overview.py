@@ -85,14 +85,15 @@ def headline(facets: Facets) -> str:
     return "No case needs review"
 
 
-def pace(decided: int, seconds: float | None, waiting: int) -> str:
+def pace(decided: int, escalated: int, seconds: float | None, waiting: int) -> str:
     """Say how many cases a person decided today, in what time, and how long what waits takes; "" before the first."""
-    took = f", in {duration(1000 * seconds)} each (median)" if seconds else ""
+    if not decided:
+        return ""
+    still = f" ({escalated:,} escalated: {'it waits' if escalated == 1 else 'they wait'})" if escalated else ""
+    took = f", in {duration(1000 * round(seconds))} each (median)" if seconds else ""
     minutes = max(1, round((seconds or 0) * waiting / 60))
     left = f" At that pace the {waiting:,} that need review take about {duration(60_000 * minutes)}."
-    return (
-        f"You decided {counted(decided, 'case')} today{took}.{left if took and waiting > 1 else ''}" if decided else ""
-    )
+    return f"You decided {counted(decided, 'case')} today{still}{took}.{left if took and waiting > 1 else ''}"
 
 
 def standing_counts(
