@@ -9,6 +9,7 @@ from typing import Any, get_args
 import pytest
 import streamlit as st
 
+from masis.schema.actor import Actor
 from masis.schema.case import Case, Severity
 from masis.schema.review import Standing
 from masis.schema.run import ReviewCode
@@ -16,6 +17,7 @@ from masis.schema.team import QueuePolicy
 from masis.schema.wording import counted
 from masis.services import Workbench, demo_cases
 from masis.services.cases import shown_flags
+from masis.services.drafts import case_subject
 from masis.services.records import NOT_DECIDED, CaseFilter, CaseSummary, QueueOrder
 from masis.ui.queue import case_list
 from masis.ui.queue.case_list import FIGURES, ORDER_SAYS, case_columns, case_row, state_cell
@@ -188,18 +190,21 @@ def test_the_column_of_states_depends_on_the_filter_and_not_on_the_rows_of_a_pag
     assert drawn == [columns]
 
 
-def test_a_case_that_waits_is_marked_by_what_it_waits_for_in_the_words_of_the_filter(
+def test_a_case_that_waits_is_marked_by_what_it_waits_for_in_the_words_of_the_filter_and_ones_own_draft_is(
     audited_workbench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     decide(audited_workbench, "docs-02-altered", "escalate")
+    for who, case in (("Ada", "strategy-01-fabricated"), ("Bob", "law-01-clean")):
+        audited_workbench.drafts.save(Actor(name=who), case_subject(case), {"note": "half"})
     drawn: list[dict[str, Any]] = []
     monkeypatch.setattr(case_list, "linked_table", lambda _, rows, **__: drawn.extend(rows))
-    (pills,) = [each for each in open_page("queue").button_group if each.key == "standing"]
+    app = open_page("queue", {"reviewer-name": "Ada"})
+    (pills,) = [each for each in app.button_group if each.key == "standing"]
     marks = {row["open"]: [each["text"] for each in row["cells"][0]["pills"]] for row in drawn}
     assert marks["docs-02-altered"] == ["Waiting: escalated"]
     assert "Waiting: escalated 1" in pills.options
-    assert marks["law-01-clean"] == ["Not audited"]
-    assert marks["strategy-01-fabricated"] == []
+    assert marks["law-01-clean"] == ["Not audited"], "another's draft is none of one's own"
+    assert marks["strategy-01-fabricated"] == ["draft"]
 
 
 def test_an_answer_with_lesser_issues_only_has_nothing_serious(audited_workbench: Workbench) -> None:
@@ -224,7 +229,7 @@ def test_where_nothing_was_found_the_chip_counts_lesser_issues_and_those_without
     pills = {each.key: each for each in app.button_group}
     assert f"Nothing found {passed}, 1 with lesser issues" in pills["standing"].options
     assert "Those with a lesser issue come first" in texts(app)
-    assert pills["lesser"].options == ["Lesser issues only 1", f"Without an issue {passed - 1}"]
+    assert pills["lesser"].options == ["Lesser issues only 1", f"No issue, at most a remark {passed - 1}"]
     pills["lesser"].set_value("none").run()
     assert f"{passed - 1} cases" in texts(app)
     assert "lesser issue come" not in texts(app)

@@ -472,7 +472,9 @@ def _people(workbench: Workbench, facets: Facets) -> None:
     figures = [
         yours if alone else Figure("Decisions", f"{work.decisions:,}", whose, "decisions", {"kind": "decision"}),
         Figure("Decisions a day", number(work.a_day), f"Mean of {days} on which somebody decided."),
-        Figure("Time a decision", work.took, _PACE),
+        Figure("Time a decision", work.took, f"{_PACE} Team has each person's.", "team")
+        if not alone and workbench.access.allows(me, "oversee")
+        else Figure("Time a decision", work.took, _PACE),
         *(details if alone else ()),
         *([adjudications] if work.adjudications else []),
         *(
@@ -553,7 +555,7 @@ def _own_figures(workbench: Workbench, own: Own) -> list[Figure]:
         f"{own.verdicts[each]:,} {word.text.lower()}" for each, word in DECIDED.items() if own.verdicts.get(each)
     ]
     if own.verdicts.get("escalate"):
-        verdicts[-1] += ", and no case is decided by that"
+        verdicts[-1] += ", which leaves its case open"
     figures = [
         Figure(
             "You decided", f"{own.decisions:,}", f"{' · '.join(verdicts)}.", "decisions", mine | {"kind": "decision"}

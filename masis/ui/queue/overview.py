@@ -28,6 +28,7 @@ from masis.ui.queue.case_list import (
     adjudications_link,
     case_columns,
     case_row,
+    own_marks,
     show_nothing_yet,
 )
 from masis.ui.review.decisions import entry_context
@@ -151,9 +152,9 @@ def _waiting(workbench: Workbench, facets: Facets) -> None:
         st.caption(random if blind else ORDER_SAYS["risk"], width="content")
     page = workbench.cases.find_for(actor(), CaseFilter(states=("needs_review",), size=WAITING_SHOWN))
     _assigned(workbench)
-    mine = workbench.store.team.assigned_among(actor().name, (summary.id for summary in page.rows))
+    marks = own_marks(workbench, page.rows)
     order: QueueOrder = "random" if blind else "risk"
-    rows = [case_row(summary, {}, order=order, mine=summary.id in mine) for summary in page.rows]
+    rows = [case_row(summary, {}, order=order, marks=marks[summary.id]) for summary in page.rows]
     columns = case_columns(order, brief=True)
     if opened := linked_table(columns, rows, description="Cases that need review", key="waiting"):
         st.switch_page("pages/review.py", query_params={"case": opened})
