@@ -93,12 +93,12 @@ ACTS: tuple[Act, ...] = (
         "page overview, page queue, page review, page new, page import, page screening, page compare, page decisions, "
         "page team, page metrics, page trust, page settings, page health, page datasets, page retention, address "
         "media, address static, address configuration, address websocket, drafts.get, cases.open_for, cases.find_for, "
-        "cases.facets_for, cases.standings_for, cases.blinded, cases.hides_machine_from, "
-        "cases.hides_figures_from, team.work, "
+        "cases.facets_for, cases.standings_for, cases.values_for, cases.blinded, cases.hides_machine_from, "
+        "cases.hides_figures_from, team.work, team.loads, "
         "team.next_open, team.open_to, team.count_open, team.why_empty, team.comments, team.machine_hidden, "
         "team.leases, team.hides_counts_from, team.adjudications, team.to_adjudicate, trust.compare, trust.parts, "
         "trust.together, trust.decisions_by, trust.counts_in_words, trust.people, trust.missed, trust.yields, "
-        "trust.reviewers, trust.drawable",
+        "trust.reviewers, trust.drawable, trust.today",
     ),
     Act("type a decision and come back to it", "decide", "drafts.save, drafts.clear, drafts.adopt"),
     Act(
