@@ -142,6 +142,9 @@ def test_rows_of_the_queue_are_walked_and_opened_by_keys_and_the_keys_of_a_page_
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
     expect(page).to_have_url(re.compile(r"/review\?.*order=oldest&case=docs-02-altered"))
+    tab.settle()
+    page.go_back()
+    expect(page.locator("table.list a[data-open=docs-02-altered]")).to_be_focused()
 
 
 def test_a_search_leads_to_its_first_row_and_the_menu_to_the_queue_as_it_begins(served: str, open_tab: OpenTab) -> None:
@@ -149,6 +152,8 @@ def test_a_search_leads_to_its_first_row_and_the_menu_to_the_queue_as_it_begins(
     page = tab.open("/queue?order=oldest&standing=" + ",".join(get_args(Standing)))
     links = page.locator("table.list tbody a")
     expect(links).to_have_count(7)
+    links.last.focus()
+    expect(page.get_by_role("columnheader", name="Question")).to_be_in_viewport(ratio=1)
     page.keyboard.press("/")
     page.keyboard.type("altered")
     page.keyboard.press("Enter")
