@@ -459,6 +459,7 @@ def _people(workbench: Workbench, facets: Facets) -> None:
     (own,) = workbench.trust.reviewers(me)
     whose, (yours, *details) = workbench.trust.counts_in_words(me), _own_figures(workbench, own)
     alone = own.decisions == work.decisions and not whose
+    each = not alone and workbench.access.allows(me, "oversee")
     settled = {state: facets.states.get(state, 0) for state in STATE_OF_VERDICT.values()}
     adjudications = Figure(
         "Adjudications",
@@ -472,9 +473,9 @@ def _people(workbench: Workbench, facets: Facets) -> None:
     figures = [
         yours if alone else Figure("Decisions", f"{work.decisions:,}", whose, "decisions", {"kind": "decision"}),
         Figure("Decisions a day", number(work.a_day), f"Mean of {days} on which somebody decided."),
-        Figure("Time a decision", work.took, f"{_PACE} Team has each person's.", "team")
-        if not alone and workbench.access.allows(me, "oversee")
-        else Figure("Time a decision", work.took, _PACE),
+        Figure(
+            "Time a decision", work.took, _PACE + (" Team has each person's." if each else ""), "team" if each else ""
+        ),
         *(details if alone else ()),
         *([adjudications] if work.adjudications else []),
         *(

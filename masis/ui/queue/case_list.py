@@ -48,7 +48,7 @@ FIGURES: dict[QueueOrder, str] = {"risk": "Severity", "disagreement": "Disagreem
 """The orders that go by what audits found, each with its figure; the others show the quality alone."""
 ORDER_SAYS: dict[QueueOrder, str] = {
     "risk": "What is wrong comes first, then what could not be confirmed, then what passed; in each the most severe "
-    "issue, then the most claims and citations in doubt.",
+    "issue, then the most claims in doubt.",
     "disagreement": "Where citation engine, critic and evaluator differ most comes first: the figure is the gap, 0 to "
     "1, between the highest and the lowest of citation score, critic's confidence and faithfulness.",
     "least_confident": "Unscored answers come first, then those the critic trusts least.",
@@ -272,7 +272,7 @@ def order_says(shown: CaseFilter) -> str:
         return "Those with the most claims and the least confidence come first."
     if shown.standings == ("nothing_found",) and not shown.severities:
         return "Those with a lesser issue come first, the most severe of them before the others."
-    return "The most severe issue comes first, then the most claims and citations in doubt."
+    return "The most severe issue comes first, then the most claims in doubt."
 
 
 def _put_on_first_page(name: str, text: str) -> None:

@@ -334,15 +334,15 @@ def _case_list(rows: pd.DataFrame) -> None:
     else:
         chosen_rows = rows["faulty"].eq(True) if chosen == "faulty" else rows["found"] == chosen
     listed = rows[chosen_rows & rows["faulty"].notna()].sort_values("faulty", ascending=False)
+    by_audit = chosen == "faulty"
+    notes = listed["found"].map(_found_words) if by_audit else listed["faulty"].map({True: "faulty", False: "right"})
     open_at("trust-cases")
     with st.container(key="trust-cases"):
         _cases(
             [str(case) for case in listed["case_id"]],
             f"{_flag_words(flag) if chosen != flag else _found_words(chosen)}: the cases",
-            notes=[_found_words(each) for each in listed["found"]]
-            if chosen == "faulty"
-            else ["faulty" if each else "right" for each in listed["faulty"]],
-            noted="The audit" if chosen == "faulty" else "People",
+            notes=list(notes),
+            noted="The audit" if by_audit else "People",
         )
 
 
