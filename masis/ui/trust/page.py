@@ -302,8 +302,9 @@ FOUND_WORDS = {
     "must_look": "Something is wrong",
     "not_certified": "Not confirmed: goes to a person",
     "nothing found": "Nothing found: may pass",
+    "faulty": "Found faulty by people",
 }
-"""What the audit says of an answer, and what becomes of it."""
+"""What the audit says of an answer, and what becomes of it; and what people say of it."""
 
 BRACKETS = "In brackets: of how many, and the range that holds the true share 95 times in 100."
 
