@@ -78,7 +78,7 @@ CHANGE = Key("M", "M", "Change the verdict that stands on a settled case, or kee
 UNDO_FINAL = Key("U", "U", "Undo the final verdict shown, else the one just recorded")
 RECORD = Key("Ctrl+Enter", "Ctrl Enter", "Record the final verdict and open the next case, also while typing")
 AGREE = Key("A", "A", "Agree with the grade of the opened abstract")
-SEARCH = Key("/", "/", "Search the queue")
+SEARCH = Key("/", "/", "Search the queue; Enter leads to the first row found")
 
 _DECIDE = (APPROVE, OVERRIDE, REJECT, ESCALATE, REASON, TAKE, INSERT, NOTE, LABELS, LABEL_WORDS, REPORT)
 GROUPS: tuple[tuple[str, tuple[Key, ...]], ...] = (
