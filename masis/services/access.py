@@ -95,7 +95,7 @@ ACTS: tuple[Act, ...] = (
         "media, address static, address configuration, address websocket, drafts.get, drafts.begun, "
         "cases.open_for, cases.find_for, "
         "cases.facets_for, cases.standings_for, cases.values_for, cases.blinded, cases.hides_machine_from, "
-        "cases.hides_figures_from, team.work, team.loads, "
+        "cases.hides_figures_from, team.work, team.share_out, "
         "team.next_open, team.open_to, team.count_open, team.why_empty, team.comments, team.machine_hidden, "
         "team.leases, team.hides_counts_from, team.adjudications, team.to_adjudicate, trust.compare, trust.parts, "
         "trust.together, trust.decisions_by, trust.counts_in_words, trust.people, trust.missed, trust.yields, "
@@ -146,7 +146,7 @@ ACTS: tuple[Act, ...] = (
     Act(
         "adjudicate, undo what others decided, assign cases to others",
         "oversee",
-        "reviews.adjudicate, reviews.undo, team.assign, team.unassign",
+        "reviews.adjudicate, reviews.undo, team.assign, team.unassign, team.give",
     ),
     Act("set policy, rubric and label types", "oversee", "team.set"),
     Act(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 from masis.errors import CaseHeld, InputError
@@ -18,8 +18,6 @@ T = TypeVar("T", bound=TeamRecord)
 
 LONGEST_TAG = 60
 LONGEST_COMMENT = 10_000
-MOST_LOADS = 20
-"""Reviewers whose load is counted: one search each."""
 MOST_AT_ONCE = 1_000
 """Cases that one bulk action takes: it is one transaction, and others wait meanwhile."""
 
@@ -38,6 +36,13 @@ class EmptyQueue(NamedTuple):
     held: tuple[Lease, ...]
     assigned: dict[str, int]
     elsewhere: int
+
+
+class Shares(NamedTuple):
+    """Who gets which cases, by name; and of each case that somebody is not given, who has decided it."""
+
+    given: dict[str, list[str]]
+    decided: dict[str, tuple[str, ...]]
 
 
 class TeamService(Service):
@@ -179,6 +184,33 @@ class TeamService(Service):
         self._require_over(actor, reviewers)
         return self._enter(actor, case_ids, "unassign", assignees=_names(reviewers, "a reviewer", 200))
 
+    def share_out(
+        self, actor: Actor, case_ids: Iterable[str], reviewers: Iterable[str], *, one_each: bool = False
+    ) -> Shares:
+        """Say who would be given which cases: each reviewer all of them, or each case to one of them, in turn.
+
+        Left out is what somebody has already, and a case for those who have decided it: it waits for somebody else.
+        """
+        given: dict[str, list[str]] = {" ".join(name.split()): [] for name in reviewers}
+        decided: dict[str, tuple[str, ...]] = {}
+        for case_id in case_ids:
+            work = self.work(actor, case_id)
+            free = [name for name in given if name not in work.decided_by]
+            if len(free) < len(given):
+                decided[case_id] = tuple(name for name in given if name in work.decided_by)
+            if one_each:
+                free = [] if set(free) & set(work.assignees) else sorted(free, key=lambda name: len(given[name]))[:1]
+            for name in free:
+                if name not in work.assignees:
+                    given[name].append(case_id)
+        return Shares(given={name: cases for name, cases in given.items() if cases}, decided=decided)
+
+    def give(self, actor: Actor, given: Mapping[str, Sequence[str]], *, back: bool = False) -> None:
+        """Assign each reviewer their cases, or take just these assignments back: all of them or none."""
+        with self._store.transaction():
+            for name, cases in given.items():
+                (self.unassign if back else self.assign)(actor, cases, [name])
+
     def _require_over(self, actor: Actor, reviewers: Sequence[str]) -> None:
         """Require the role that assigns work to these people: whoever decides may take work on themselves."""
         self._access.require(actor, "decide" if set(reviewers) == {actor.name} else "oversee")
@@ -275,15 +307,10 @@ class TeamService(Service):
         names = {name for kind in ("decided", "assigned", "skipped") for name in self._store.team.counted(kind)}
         return tuple(sorted((name for name in names if not name.startswith("(")), key=str.casefold))
 
-    def loads(self, actor: Actor) -> dict[str, int]:
-        """Count the cases that wait and that each reviewer has been given, by name, of the first ``MOST_LOADS``."""
-        given = self._store.team.counted("assigned")
-        return {
-            name: self._store.cases.count_matching(self._waiting(actor, CaseFilter(assignees=(name,))))
-            if name in given
-            else 0
-            for name in self.reviewers()[:MOST_LOADS]
-        }
+    def loads(self) -> dict[str, int]:
+        """Count the cases that each reviewer has been given and that are not settled, as the queue lists them."""
+        given = self._store.team.counted("assigned", undecided=True)
+        return {name: given.get(name, 0) for name in self.reviewers()}
 
 
 def _names(given: Sequence[str], noun: str, longest: int) -> tuple[str, ...]:

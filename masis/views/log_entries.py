@@ -79,6 +79,18 @@ def entry_about(decision: Decision | None, undone: LogEntry | None) -> str:
     return f"“{entry_word(undone).text}”{who}, entry {entry_number(undone)}"
 
 
+_WORDS_OF_A_SIDE = ("verdict", "run_id", "iteration", "reason", "note", "corrected_answer", "labels", "rubric_scores")
+
+
+def whose_decision(final: Decision, decisions: Sequence[Decision]) -> str:
+    """Say whose decision a final verdict took, and whether it was changed; "" where none was taken."""
+    side = next((each for each in decisions if each.reviewer == final.extra.get("taken_from")), None)
+    if side is None:
+        return ""
+    same = all(getattr(side, name) == getattr(final, name) for name in _WORDS_OF_A_SIDE)
+    return f"{side.reviewer}’s decision, {'as it was' if same else 'with changes'}"
+
+
 def undone_text(by: LogEntry | None) -> str:
     """Say who undid an entry; "" where nobody did."""
     if by is None:

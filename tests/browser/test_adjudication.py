@@ -53,9 +53,22 @@ def test_a_lead_adjudicates_by_keys_and_sees_what_was_recorded(open_tab: Callabl
         page.keyboard.press("ArrowDown")
         frame = "getComputedStyle(document.activeElement, '::before').boxShadow"
         assert page.evaluate(f"[document.activeElement.tagName, {frame}]") == ["MAIN", "none"]
+        why = page.locator(".st-key-adjudicated-answer .why-panel")
+        page.keyboard.press("f")
+        expect(why).to_contain_text("Issue 1,")
+        page.keyboard.press("f")
+        expect(why).to_contain_text("Issue 2,")
+        page.keyboard.press("Shift+F")
+        expect(why).to_contain_text("Issue 1,")
         buttons = page.locator(".st-key-final-verdicts")
+        page.get_by_test_id("stMain").evaluate("each => each.scrollTo(0, 0)")  # where an arrow key has scrolled it
         before = buttons.evaluate("each => each.getBoundingClientRect().top")
         page.keyboard.press("t")  # leads nowhere yet, and keeps no key back
+        page.keyboard.type("xmob be 2")  # at once: the field is not there yet, and what follows the key is text
+        expect(reason).to_have_value("mob be 2")
+        reason.fill("")
+        page.keyboard.press("Escape")
+        tab.settle()
         page.keyboard.press("o")
         expect(corrected).to_be_focused()
         expected = corrected.input_value()
@@ -70,8 +83,11 @@ def test_a_lead_adjudicates_by_keys_and_sees_what_was_recorded(open_tab: Callabl
         changes = page.locator(".st-key-final-changes ins")
         expect(changes).to_contain_text("So.")  # while it is typed
         page.add_style_tag(content=".st-key-final-changes { --text-height: 1.5rem !important; }")
-        page.keyboard.type(" It is so, as the evidence says where it is cited.")
+        page.keyboard.type(" It is so, as the evidence says where it is cited [chunk_9].")
         expect(changes).to_contain_text("cited")
+        left = page.locator(".st-key-final-act")  # what the correction leaves is said before it is recorded
+        expect(left.get_by_text("2 of 2 issues left as they stand:")).to_be_visible()
+        expect(left.get_by_text("chunk_9", exact=True)).to_be_visible()
         assert page.locator(".st-key-final-changes .text").evaluate("each => each.scrollTop") > 0
         expect(corrected).to_be_focused()
         page.keyboard.press("Control+Enter")
@@ -89,6 +105,13 @@ def test_a_lead_adjudicates_by_keys_and_sees_what_was_recorded(open_tab: Callabl
         page.keyboard.press("Escape")
         page.keyboard.press("x")
         expect(page.locator(".st-key-final-usual li").first).to_be_visible()
+        acts = """each => [getComputedStyle(each, '::placeholder').color,
+          getComputedStyle(document.querySelector('[class*=st-key-take-] kbd')).opacity]"""
+        hint, dimmed = reason.evaluate(acts)
+        assert (hint == "rgba(0, 0, 0, 0)", float(dimmed) < 1) == (False, True), "in the field numbers are reasons"
+        page.keyboard.press("Escape")
+        assert reason.evaluate(acts) == ["rgba(0, 0, 0, 0)", "1"], "beside it they take a decision"
+        page.keyboard.press("x")
         page.keyboard.type("x, even so 1", delay=20)  # what follows the key at once is typed, and is no key
         expect(reason).to_have_value("x, even so 1")
         expect(page.get_by_role("button", name="Reject the answer").first).to_be_enabled()
@@ -200,8 +223,12 @@ def test_a_lead_adjudicates_by_keys_and_sees_what_was_recorded(open_tab: Callabl
         page.keyboard.press("4")
         expect(reason).to_have_value("Mine. Still.")
         tab.settle()
-        page.keyboard.press("1")
-        page.keyboard.press("Control+Enter")  # in one breath: it is recorded once the decision has been taken
+        for key in "1b":  # at once: B waits until the decision is there whose correction it begins again
+            page.keyboard.press(key)
+        expect(corrected).to_have_value(expected)
+        tab.settle()
+        page.keyboard.press("b")
+        page.keyboard.press("Control+Enter")  # in one breath: it is recorded once the correction has been begun again
         recorded = page.get_by_text(f"{DIFFERING[0]}: overridden as final verdict, “")
         expect(recorded).to_be_in_viewport()
         tab.settle()

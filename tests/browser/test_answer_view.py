@@ -336,9 +336,13 @@ def test_a_long_id_breaks_behind_its_separators_only(mount: Callable[..., Mounte
 
 def test_a_count_in_a_table_separates_its_thousands(mount: Callable[..., Mounted]) -> None:
     columns = [{"title": title, "kind": "figure", "hide": ""} for title in ("Approved", "Rejected")]
-    row = {"cells": [1520, None], "open": None, "marked": False}
-    table = mount("linked_table").draw({"columns": columns, "rows": [row], "description": "Reviewers"})
-    assert table.locator("td").all_text_contents() == ["1,520", "–"]
+    row = {"cells": [1520, None, {"text": "Ana", "href": "queue?assignee=Ana"}], "open": None, "marked": False}
+    mounted = mount("linked_table")
+    columns.append({"title": "Reviewer", "kind": "", "hide": ""})
+    table = mounted.draw({"columns": columns, "rows": [row], "description": "Reviewers"})
+    assert table.locator("td").all_text_contents() == ["1,520", "–", "Ana"]
+    table.get_by_role("link").click()
+    assert mounted.sent() == [("trigger", "open", "queue?assignee=Ana")], "a link that opens no row leads where it says"
 
 
 def test_f_goes_on_from_the_issue_clicked_and_shows_where_its_words_begin(answer_page: Page) -> None:

@@ -32,7 +32,7 @@ def run() -> Run:
 @pytest.fixture
 def draw(mount: Callable[..., Mounted], run: Run) -> Draw:
     """Draws the form over a link and a field of the page; ``more`` replaces what the server says."""
-    mounted = mount("decision", "key_sheet", "report_issue")
+    mounted = mount("decision", "key_sheet", "report_issue", "correction_check")
     others = "<a href='#'>elsewhere</a><button>other</button><input>"
     mounted.page.evaluate("html => document.body.insertAdjacentHTML('afterbegin', html)", others)
 

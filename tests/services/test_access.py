@@ -86,6 +86,7 @@ CALLS: dict[str, Call] = {
     "team.tag": lambda desk, who: desk.team.tag(who, ["case-1"], ["t"]),
     "team.untag": lambda desk, who: desk.team.untag(who, ["case-1"], ["t"]),
     "team.assign": lambda desk, who: desk.team.assign(who, ["case-1"], ["another"]),
+    "team.give": lambda desk, who: desk.team.give(who, {"another": ["case-1"]}),
     "team.unassign": lambda desk, who: desk.team.unassign(who, ["case-1"], ["another"]),
     "team.set": lambda desk, who: desk.team.set(who, QueuePolicy(lease_minutes=9)),
     "team.save_view": lambda desk, who: desk.team.save_view(who, "mine", {}),

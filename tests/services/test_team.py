@@ -167,14 +167,34 @@ def test_an_assigned_case_is_offered_to_its_reviewer_and_found_by_name_and_tag(w
         "case-2",
     ]
     assert workbench.team.why_empty(ADA, CaseFilter(assignees=("Ben",))).assigned == {"Ben": 2}
-    assert workbench.team.loads(ADA) == {"Ben": 2}
+    assert workbench.team.loads() == {"Ben": 2}
     workbench.team.unassign(ADA, ["case-0"], ["Ben"])
     workbench.team.untag(BEN, ["case-1"], ["dosage"])
     assert workbench.team.count_open(ADA, ALL) == 4
     assert workbench.store.team.counted("tagged") == {"dosage": 1}
-    assert workbench.store.team.counted("assigned") == workbench.team.loads(ADA) == {"Ben": 1}
+    assert workbench.store.team.counted("assigned") == workbench.team.loads() == {"Ben": 1}
     decide(workbench, BEN, "case-1")
-    assert workbench.team.loads(ADA) == {"Ben": 0}  # what is decided waits no more
+    assert workbench.team.loads() == {"Ben": 0}  # what is decided waits no more
+
+
+def test_cases_are_shared_out_but_to_those_who_have_them_or_decided_them_and_just_these_are_taken_back(
+    workbench: Workbench,
+) -> None:
+    cases = [f"case-{number}" for number in range(4)]
+    workbench.team.assign(ADA, ["case-0"], ["Ben"])
+    workbench.reviews.submit(CLEO, Decision(reviewer="Cleo", case_id="case-3", run_id="run-3", verdict="escalate"))
+    each = workbench.team.share_out(ADA, cases, ["Ben", "Cleo"])
+    assert each.given == {"Ben": ["case-1", "case-2", "case-3"], "Cleo": ["case-0", "case-1", "case-2"]}
+    assert each.decided == {"case-3": ("Cleo",)}
+    in_turn = workbench.team.share_out(ADA, cases, ["Ben", "Cleo"], one_each=True)
+    assert in_turn.given == {"Ben": ["case-1", "case-3"], "Cleo": ["case-2"]}, "case-0 is Ben's already"
+    workbench.team.give(ADA, each.given)
+    assert workbench.team.loads() == {"Ben": 4, "Cleo": 3}, "an escalated case waits as well"
+    workbench.team.give(ADA, each.given, back=True)
+    assert workbench.store.team.counted("assigned") == {"Ben": 1}
+    with pytest.raises(UnknownRecord):
+        workbench.team.give(ADA, {"Ben": ["case-1"], "Cleo": ["nowhere"]})
+    assert workbench.store.team.counted("assigned") == {"Ben": 1}
 
 
 def test_a_queue_counts_exactly_the_cases_it_offers(workbench: Workbench) -> None:

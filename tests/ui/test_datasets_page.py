@@ -73,7 +73,7 @@ def test_two_versions_are_compared_in_words(named: Workbench) -> None:
     assert "From v1 to v2: **1 added**." in texts(app)
     found = named.datasets.compare("v1", "v2")
     assert compared(found, "v1", "v2") == "From v1 to v2: **1 added**."
-    assert change_row(found.cases[0])["open"] == AUDITED[2]
+    assert change_row(found.cases[0])["open"] == f"review?case={AUDITED[2]}"
     assert version_row(named.store.datasets.get("v2"))["open"] == "v2"
     assert not open_page("datasets", version="gone", against="v1").exception
 

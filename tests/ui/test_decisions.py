@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 import streamlit as st
 
+from masis.schema.actor import Actor
 from masis.schema.review import LogEntry, TargetLabel
+from masis.schema.team import QueuePolicy
 from masis.schema.wording import counted
 from masis.services import Workbench
 from masis.store import Store
@@ -16,7 +18,7 @@ from masis.store.records import DecisionFilter
 from masis.ui.review import decisions
 from masis.ui.review.decisions import entry_context, log_filter
 from masis.ui.review.log_view import entry_detail, entry_row
-from tests.reviewing import decide
+from tests.reviewing import ADA, decide
 from tests.ui.conftest import open_page, press, texts
 
 CASE = "docs-02-altered"
@@ -37,6 +39,19 @@ def test_an_entry_says_who_what_where_and_why(audited_workbench: Workbench) -> N
     )
     assert found["case"]["href"] == f"review?case={CASE}"
     assert "Quillbase" in found["case"]["question"]
+
+
+def test_an_adjudication_says_whose_decision_it_took(audited_workbench: Workbench) -> None:
+    audited_workbench.team.set(ADA, QueuePolicy(reviewers=2))
+    decide(audited_workbench, CASE, "reject", "Ana", reason="useless")
+    decide(audited_workbench, CASE, "approve", "Ben")
+    ana = audited_workbench.reviews.individual(CASE)[0].decision
+    assert ana is not None
+    taken = {"kind": "adjudication", "reviewer": "Cleo", "extra": {"taken_from": "Ana"}}
+    for note, says in ((ana.note, "the original answer, Ana’s decision, as it was"), ("Mine.", "with changes")):
+        final = ana.model_copy(update={**taken, "note": note, "token": note or "first"})
+        entry = audited_workbench.reviews.adjudicate(Actor(name="Cleo"), final)
+        assert row(audited_workbench, entry)["about"].endswith(says)
 
 
 def test_the_detail_shows_what_a_correction_changed_and_the_labels(audited_workbench: Workbench) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import parse_qs
 
 import pytest
+import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from masis.schema.actor import Actor
@@ -16,11 +18,14 @@ from masis.services import Workbench
 from masis.services.audits import POLICY
 from masis.services.records import CaseFilter, DecisionFilter
 from masis.services.team import EmptyQueue
+from masis.ui.components import linked_table
+from masis.ui.components.linked_table import column, row
 from masis.ui.queue.case_list import MINE, case_row
 from masis.ui.shell.keys import page_key_map
-from masis.ui.team.adjudication import decisions_on, differences, final_words, whose_decision
+from masis.ui.team.adjudication import decisions_on, differences, final_words
 from masis.ui.team.page import read_scores, read_types, score_line, type_line
 from masis.ui.team.taking import why_nothing
+from masis.views.log_entries import whose_decision
 from tests.reviewing import decide
 from tests.ui.conftest import AUDITED, open_page, press, texts
 
@@ -86,7 +91,7 @@ def test_reviewers_who_differ_are_listed_and_their_case_decided_for_good(audited
     assert shown_rows(team).count("median 40") == 1
     assert "1 case has reviewers who differ. 1 differs in the verdict." in texts(team)
     assert "Ada Lind and Ben gave the same verdict in 0 of 1 case (0%)." in texts(team)
-    assert "whose correction, or approved answer, stands as well." in texts(team)
+    assert "how many of these also gave the answer that stands" in texts(team)
     assert "1 case: too few to tell how strong agreement beyond chance is." in texts(team)  # as Trust says it
     assert "Ada Lind: Approved, Ben: Rejected" in shown_rows(team)
     assert cells(team, "team-verdicts") == [
@@ -158,11 +163,16 @@ def test_taking_a_side_fills_the_form_and_records_what_the_adjudicator_leaves_th
     assert shown_rows(app).count("Changes to the answer") == 2  # of each; what differs between them is folded
     assert [each.label.replace("\\", "") for each in app.expander] == ["Changes to Ada Lind's correction"]
     assert [each.proto.shortcut for each in app.button if each.key == "take-1"] == ["1"]
+    (question, *_), *_ = cells(opened("team", "Cleo"), "differing")
+    assert question["below"] == [CASE]
     press(app, "take-1")
     assert audited_workbench.cases.summary(CASE).state == "needs_adjudication"
+    (question, *_), *_ = cells(opened("team", "Cleo"), "differing")
+    assert question["below"] == [f"{CASE} · begun by you"]
     assert app.text_area(key=f"final-corrected-{CASE}").value == given["corrected_answer"]
-    reason = app.text_area(key=f"final-reason-{CASE}")
+    reason, corrected = app.text_area(key=f"final-reason-{CASE}"), app.text_area(key=f"final-corrected-{CASE}")
     assert (reason.label, reason.value) == ("Reason (Ada Lind’s, unchanged)", "read")
+    assert corrected.label.replace("\\", "") == "Corrected answer (Ada Lind's, unchanged)"
     reason.input("One word was missing.").run()
     assert app.text_area(key=f"final-reason-{CASE}").label == "Reason (changed from Ada Lind’s)"
     note = app.text_area(key=f"final-note-{CASE}")
@@ -304,6 +314,7 @@ def test_an_escalated_case_says_so_and_stays_listed(audited_workbench: Workbench
     assert "0 left for you, 1 escalated now" in texts(app)
     assert ":orange[Escalated] by Cleo: it waits for more evidence or another reviewer." in texts(app)
     team = opened("team", "Cleo")
+    assert cells(team, "team-progress")[2][7]["below"][0] == "0 settled, 1 escalated"
     assert "1 case is escalated and waits for more evidence or another reviewer." in texts(team)
     rows = shown_rows(team)
     for part in ("Escalated by", "Cleo", "Ask the author.", "nobody", f"team?case={CASE}"):
@@ -311,10 +322,13 @@ def test_an_escalated_case_says_so_and_stays_listed(audited_workbench: Workbench
     press(team, "give-escalated")
     assert team.query_params["view"] in ("give out cases", ["give out cases"])
     assert team.session_state["give-out-cases"] == [CASE]
-    next(each for each in team.multiselect if each.label == "Reviewers").set_value(["Ada Lind"])
-    press(team, "Assign the chosen cases")
-    assert audited_workbench.team.work(BEN, CASE).assignees == ("Ada Lind",)
-    assert "Ada Lind" in shown_rows(team).partition("Escalated cases")[2]
+    next(each for each in team.multiselect if each.label == "Reviewers").set_value(["Ada Lind"]).run()
+    assert f"{CASE} is not given to Ada Lind, who decided it already." in texts(team).replace("\\", "")
+    assert team.button(key="give-out").disabled
+    next(each for each in team.multiselect if each.label == "Reviewers").set_value(["Emil"]).run()
+    press(team, "Assign 1 case to Emil")
+    assert audited_workbench.team.work(BEN, CASE).assignees == ("Emil",)
+    assert "Emil" in shown_rows(team).partition("Escalated cases")[2]
     audited_workbench.team.assign(ADA, [CASE], ["Dora"])
     said = [link.proto.label for link in opened("overview", "Dora").get("page_link")]
     assert "1 is assigned to you" in said
@@ -325,10 +339,12 @@ def test_an_escalated_case_says_so_and_stays_listed(audited_workbench: Workbench
 
 def test_the_keys_of_an_adjudication_are_its_own_and_named_like_its_buttons() -> None:
     shown = page_key_map("team", CASE)
-    assert [group["title"] for group in shown["keys"]] == ["Adjudicate", "Go on"]
+    assert [group["title"] for group in shown["keys"]] == ["Adjudicate", "Look and go on"]
     assert ("N", "Next case that waits for you") in shown["keys"][1]["keys"]
     assert (shown["fields"]["t"], shown["fields"]["Shift+t"]) == ("final-form", "final-note")
     assert "Adjudicate" not in [group["title"] for group in page_key_map("team")["keys"]]
+    for page, there in (("team", True), ("queue", True), ("metrics", False)):
+        assert any("its adjudication" in does for _, does in page_key_map(page)["keys"][0]["keys"]) is there
     assert (bool(shown["fields"]), page_key_map("team")["fields"]) == (True, {})
 
 
@@ -435,13 +451,35 @@ def test_what_is_undone_is_the_verdict_shown_and_what_was_typed_is_kept(audited_
     assert audited_workbench.cases.summary(first).state == "needs_adjudication"
     assert audited_workbench.cases.summary(second).state == "escalated"
     assert app.text_area(key=f"final-reason-{first}").value == "Stump no more."
+    assert app.button(key="undo-adjudication").label.replace("\\", "") == f"Undo {second}", "the one before"
+    press(app, "undo-adjudication")
+    assert app.query_params["case"] in (second, [second])
+    assert audited_workbench.cases.summary(second).state == "needs_adjudication"
+    press(app, "undo-adjudication")
+    assert ":material/info: Nothing more of what you recorded here can be undone" in texts(app)
+
+
+def test_the_name_of_a_reviewer_leads_to_the_cases_given_to_them(
+    audited_workbench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    audited_workbench.team.assign(ADA, [CASE], ["Ben, Dr"])
+    (name, *_), *_ = cells(opened("team"), "team-progress")
+    assert "open" not in name
+    monkeypatch.setattr(linked_table, "_TABLE", lambda **_: SimpleNamespace(open=name["href"]))  # what its click sends
+    gone: list[tuple[str, object]] = []
+    monkeypatch.setattr(st, "switch_page", lambda page, query_params: gone.append((page, query_params)))
+    linked_table.linked_table([column("Reviewer")], [row(name)], description="Reviewers", key="r")
+    assert gone == [("pages/queue.py", {"assignee": "Ben%2C Dr"})]
 
 
 def test_policy_rubric_and_assignments_are_set_on_the_page(audited_workbench: Workbench) -> None:
     app = opened("team")
     assert next(each for each in app.button if each.key == "set-policy").disabled
     app.number_input[0].set_value(3).run()
+    assert (app.number_input[0].label, app.number_input[0].value) == ("Reviewers a case :orange[(not set yet)]", 3)
+    assert "1 choice is not set yet." in texts(app)
     press(app, "Set this policy")
+    assert "not set yet" not in texts(app) + app.number_input[0].label
     assert audited_workbench.store.team.in_force(QueuePolicy).reviewers == 3
     assert "Done: version 1 is in force from now on." in [each.value for each in app.success]
     assert next(each for each in app.number_input if "have to agree" in each.label).disabled
@@ -477,18 +515,39 @@ def test_policy_rubric_and_assignments_are_set_on_the_page(audited_workbench: Wo
     assert "two label types have the same name" in "\n".join(str(each.value) for each in app.warning)
     audited_workbench.team.assign(ADA, ["docs-02-altered"], ["Ben"])
     app.run()
-    assert "Waiting cases that each has been given: Ben 1." in texts(app)
+    assert "Assigned and not settled: Ben 1." in texts(app)
     cases, names = app.multiselect
     worst = audited_workbench.cases.summary(CASE).severity
     assert any(f"{worst} · {CASE} · " in option for option in cases.options)
     assert (names.label, names.options) == ("Reviewers", ["Ben"])
     assert "first" not in cases.label  # all are listed
-    cases.select(cases.options[0])
-    names.select("Ben")
-    press(app, "Assign the chosen cases")
-    assert audited_workbench.store.team.counted("assigned") == {"Ben": 2}
-    assert "Waiting cases that each has been given: Ben 2." in texts(app)
-    assert "Done for 1 case" in texts(app)
+    assert app.button(key="give-out").disabled
+
+
+def test_what_is_given_out_is_said_before_and_after_and_undone_exactly(audited_workbench: Workbench) -> None:
+    team = audited_workbench.team
+    team.assign(ADA, ["docs-02-altered"], ["Ben"])
+    team.assign(ADA, ["home-01-unsafe"], ["Cleo"])
+    decide(audited_workbench, CASE, "escalate", "Ben")
+    app = opened("team", view="give out cases")
+    cases, names = app.multiselect
+    assert cases.options[0].startswith("Escalated, decided by Ben · ")
+    for at in range(3):
+        cases.select(cases.options[at])
+    names.select("Ben").select("Cleo").run()
+    said = f"{CASE} is not given to Ben, who decided it already."
+    assert said in texts(app).replace("\\", "")
+    before = dict(team.loads())
+    label = app.button(key="give-out").label
+    press(app, "give-out")
+    after = team.loads()
+    gained = {name: after[name] - before.get(name, 0) for name in ("Ben", "Cleo")}
+    assert label.replace("\\", "") == "Assign 1 case to Ben, 3 cases to Cleo"
+    assert f"Ben +{gained['Ben']}, Cleo +{gained['Cleo']}" in texts(app).replace("\\", "")
+    assert [row[-2] for row in cells(app, "team-progress")[:2]] == [after["Ben"], after["Cleo"]]
+    press(app, "give-back")
+    assert team.loads() == before
+    assert "Ben −1" in texts(app)
 
 
 def test_two_reviewers_of_several_are_chosen_from_those_who_agree_least(audited_workbench: Workbench) -> None:

@@ -34,8 +34,8 @@ def figure(found: Estimate, *, share: bool = True, brief: bool = False) -> str:
 
 IN_VIEW = "Who sees a verdict agrees with it more often: these figures flatter the audit."
 UPHELD = (
-    "Upheld: of a reviewer's decisions on cases that several decided and that are settled, those whose verdict stands; "
-    "with their correction: of those but rejections, the ones whose correction, or approved answer, stands as well."
+    "Upheld: how many of a person's verdicts stand, of the settled cases that several decided. With their correction: "
+    "how many of these also gave the answer that stands, corrected or approved; a rejection gives none."
 )
 TOO_WIDE = 0.3
 """Width of an interval from which on a figure says little: it can't tell mostly right from half right."""

@@ -106,14 +106,15 @@ class Team(Part):
                 skipped_by=tuple(who.get("skipped", ())),
             )
 
-    def counted(self, kind: str) -> dict[str, int]:
+    def counted(self, kind: str, *, undecided: bool = False) -> dict[str, int]:
         """How many cases each name has: kind is ``decided``, ``assigned``, ``skipped`` or ``tagged``.
 
-        Who has decided a shared case shows once all its decisions are made.
+        Who has decided a shared case shows once all its decisions are made. ``undecided`` counts the cases that are not
+        settled, as a queue lists them.
         """
         sql = """SELECT who, count(*) FROM case_work JOIN cases ON cases.seq = case_seq
-            WHERE kind = ? AND (kind <> 'decided' OR pending = 0) GROUP BY who"""
-        return dict(self._database.cached(sql, [kind]))
+            WHERE kind = ? AND (kind <> 'decided' OR pending = 0) AND (NOT ? OR standing <> 'decided') GROUP BY who"""
+        return dict(self._database.cached(sql, [kind, undecided]))
 
     def hides_machine_from(self, reviewer: str, shown: MachineShown) -> bool:
         """Whether there is an audited case whose verdict a policy that shows it ``shown`` hides from a reviewer."""

@@ -129,8 +129,7 @@ def _show_plan(plan: PurgePlan) -> None:
     st.caption(f"Of {in_all}. Removed with them: {waiting}{parts_words(plan)}.")
     with st.expander(f"What would be removed ({len(plan.goes):,})"):
         rows = [plan_row(each) for each in plan.goes[:LISTED]]
-        if case := linked_table(PLAN_COLUMNS, rows, description="What would be removed", key="purge-plan"):
-            st.switch_page("pages/review.py", query_params={"case": case})
+        linked_table(PLAN_COLUMNS, rows, description="What would be removed", key="purge-plan")
         if (more := len(plan.goes) - LISTED) > 0:
             st.caption(f"and {more:,} more: `masis purge --dry-run --list` names all of them.")
 
@@ -148,7 +147,7 @@ def plan_row(each: Candidate) -> Row:
     """Return one record that would be removed; a run leads to its case."""
     about: Cell = {"text": each.about[:200] or "–"}
     if each.kind == "run":
-        about |= {"href": address.link("review", case=each.about), "open": each.about}
+        about |= {"href": address.link("review", case=each.about)}
     kind = each.kind.replace("_", " ")
     ended = moment(each.ended_at)
     return row(
@@ -269,8 +268,7 @@ def _executions(workbench: Workbench) -> None:
     rows = [execution_row(each, blind=blind) for each in page.rows]
     found = [] if blind else COLUMNS_OF_FOUND
     columns = [column("Case", "main"), column("Ended (UTC)", "figure"), *found, column("Models", hide="hide-medium")]
-    if case := linked_table(columns, rows, description="Execution log", key="executions"):
-        st.switch_page("pages/review.py", query_params={"case": case})
+    linked_table(columns, rows, description="Execution log", key="executions")
     address.show_pages(page.total, EXECUTIONS, key="executions-page")
 
 
@@ -290,7 +288,7 @@ def execution_row(each: Execution, *, blind: bool = False) -> Row:
     if not blind:
         improvement = None if each.improvement is None else f"{each.improvement:+.1f} %"
         found = [why, each.iterations, score_text(each.final_quality), improvement]
-    case: Cell = {"text": each.case_id, "href": address.link("review", case=each.case_id), "open": each.case_id}
+    case: Cell = {"text": each.case_id, "href": address.link("review", case=each.case_id)}
     case["below"] = [f"run {each.run_id}"]
     models: Cell = {"text": models_words(each.models), "below": [f"version {each.app}"]}
-    return row(case, moment(each.at), *found, models, open=each.case_id)
+    return row(case, moment(each.at), *found, models)

@@ -246,17 +246,6 @@ class Panel {
     this.showInCorrection(start, start + words.length)
   }
 
-  // Which issues a correction has left as they are, with the way to each: before it is submitted, not after.
-  untouched() {
-    const asked = { corrected: this.el.corrected.value, count: 0, left: [] }
-    window.dispatchEvent(new CustomEvent("masis-untouched", { detail: asked }))
-    if (!asked.count) return null
-    const row = make("p", "dim")
-    row.append(asked.left.length ? asked.count === 1 ? "Its issue is left as it stands: " : `${asked.left.length} of ${asked.count} issues left as they stand: ` : asked.count === 1 ? "The words of its issue are changed." : `The words of ${asked.count === 2 ? "both" : `all ${asked.count}`} issues are changed.`)
-    asked.left.forEach(({ number, text }, place) => row.append(place ? " · " : "", button("quiet", `${number} ${text}`, "", () => this.showIssue(number))))
-    return row
-  }
-
   // Selects words of the correction and scrolls to them.
   showInCorrection(start, end) {
     const { corrected } = this.el
@@ -845,21 +834,10 @@ class Panel {
       row.append(...inked(check.changed))
       el.offenders.append(row)
     }
-    const untouched = this.fields.corrected !== null && this.untouched()
+    const untouched = this.fields.corrected !== null && untouchedIssues(el.corrected.value, number => this.showIssue(number))
     if (untouched) el.offenders.append(untouched)
     if (check.beside) el.offenders.append(make("p", "dim", check.beside))
-    if (check.fabricated.length) {
-      const row = make("p", "offender", "Not in the evidence of this case: ")
-      check.fabricated.forEach(each => row.append(make("span", "ref-bad", each), " "))
-      el.offenders.append(row)
-    }
-    for (const each of check.uncited) {
-      const row = make("p", "offender", "Cites nothing: ")
-      row.append(named("span", "uncited", each, { dir: "auto" }))
-      el.offenders.append(row)
-    }
-    const more = check.uncited_count - check.uncited.length
-    if (more > 0) el.offenders.append(make("p", "dim", `and ${more} more`))
+    el.offenders.append(...offenders(check))
   }
 
   drawLabels() {

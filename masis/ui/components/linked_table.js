@@ -33,9 +33,10 @@ function drawTable(root, { data, setTriggerValue }) {
     link.href = cell.href
     link.target = "_self"
     link.dir = "auto"
-    link.dataset.open = cell.open
+    const opens = cell.open ?? cell.href
+    link.dataset.open = opens
     if (cell.current) link.setAttribute("aria-current", "true")
-    link.onclick = event => open(event, cell.open)
+    link.onclick = event => open(event, opens)
     return link
   }
   const drawScore = value => {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple, TypedDict
+from urllib.parse import parse_qsl
 
 import streamlit as st
 
@@ -26,7 +27,8 @@ class Cell(TypedDict, total=False):
     """What a cell holds, drawn in this order: a score with its bar, text (a link with ``href``), labels, a quotation,
     small lines. A quotation takes as many lines as it needs; a small line of the main column is cut at its end.
 
-    ``open`` is what the table returns when the link is clicked; ``current`` says that the link leads to what is open.
+    ``open`` is what the table returns when the link is clicked; a link without it leads to the page of its ``href``.
+    ``current`` says that the link leads to what is open.
     """
 
     score: float | None
@@ -58,8 +60,9 @@ def column(
 
 
 def row(*cells: Cell | str | int | None, open: str | None = None, marked: bool = False) -> Row:  # noqa: A002
-    """Describe a row; a cell of None is drawn as a dash."""
-    return {"cells": list(cells), "open": open, "marked": marked}
+    """Describe a row; a cell of None is drawn as a dash. Without ``open`` it leads where its first such link does."""
+    links = (cell["href"] for cell in cells if isinstance(cell, dict) and "href" in cell and "open" not in cell)
+    return {"cells": list(cells), "open": open or next(links, None), "marked": marked}
 
 
 def linked_table(
@@ -80,6 +83,10 @@ def linked_table(
     """
     data = {"columns": columns, "rows": rows, "description": description, "head_stays": head_stays}
     opened = _TABLE(data=data, key=key, on_open_change=nothing).open
+    cells = [cell for each in rows for cell in each["cells"] if isinstance(cell, dict) and "open" not in cell]
+    if opened and opened in [cell.get("href") for cell in cells]:
+        page, _, query = opened.partition("?")
+        st.switch_page(f"pages/{page}.py", query_params=dict(parse_qsl(query)))
     return opened if isinstance(opened, str) else None
 
 

@@ -4,6 +4,7 @@ const pageKeys = new WeakMap()
 class PageKeys {
   constructor(root) {
     this.root = root
+    this.held = []
     this.sheet = named("dialog", "sheet", "", { "aria-label": "Keys" })
     root.append(this.sheet)
     this.pressed = event => this.key(event)
@@ -83,32 +84,48 @@ class PageKeys {
   }
 
   // One case of an adjudication gives way to another: until the page is drawn, a key would be meant for the one before,
-  // and does nothing, but for one that leads into a field of the case that an undo brings back. A verdict is recorded once
-  // the choice before it has arrived, also where both keys came at once.
+  // and does nothing, but for one that leads into a field of the case that an undo brings back. What acts on a choice, as
+  // recording it and beginning its correction again do, waits until the choice has arrived, also where all keys came at
+  // once, and keeps its turn.
   goes(event) {
-    if (!this.root.isConnected || !document.querySelector(".st-key-adjudication")) return
+    if (this.replays || !this.root.isConnected || !document.querySelector(".st-key-adjudication")) return
     const records = event.key === "Enter" && (event.ctrlKey || event.metaKey)
     const letter = event.key.length === 1 && !event.ctrlKey && !event.metaKey && !event.altKey && !typesIn(event.composedPath()[0])
-    if (!records && !letter) return
-    if (this.leaving || (records && this.chosen)) {
+    if (!records && (!letter || this.fills)) return // letters that wait for their field are text
+    const key = pressedKey(event), leads = this.data.fields[key]
+    const waits = !this.leaving && !leads && (this.held.length || (this.chosen && (records || ACT_ON_CHOICE.has(key))))
+    if (this.leaving || waits) {
       event.preventDefault()
       event.stopImmediatePropagation()
-      if (!this.leaving || (this.leaving === "u" && this.data.fields[pressedKey(event)])) this.held = event
-    } else if (records || "unp".includes(event.key.toLowerCase())) this.until("leaving", event.key.toLowerCase())
-    else if (pressedKey(event) in this.data.fields && !this.chosen) this.until("chosen", true)
+      if (waits || (this.leaving === "u" && leads)) this.held.push(event)
+    } else this.does(key, records)
   }
 
-  // Remembers something until the page is drawn; a key that was held meanwhile does then what it does.
+  does(key, records) {
+    if (records || "unp".includes(key)) this.until("leaving", key)
+    else if ((key in this.data.fields && !key.endsWith("t")) || ACT_ON_CHOICE.has(key)) this.until("chosen", true)
+  }
+
+  // Remembers something until the page is drawn for the last of what was done; keys held meanwhile do then what they do.
   until(name, value) {
     this[name] = value
-    whenDrawn(() => {
-      this[name] = ""
-      if (this.leaving || this.chosen || !this.held) return
-      const { key, code, keyCode, shiftKey, ctrlKey, metaKey } = this.held
-      this.held = null
-      const again = { key, code, keyCode, shiftKey, ctrlKey: ctrlKey || metaKey, bubbles: true, composed: true, cancelable: true }
-      for (const type of ["keydown", "keyup"]) document.activeElement.dispatchEvent(new KeyboardEvent(type, again))
-    })
+    const turn = this.turn = (this.turn ?? 0) + 1
+    const goOn = () => {
+      if (turn !== this.turn) return
+      if (this.fills) { setTimeout(goOn, 30); return } // what is typed meanwhile comes first
+      this.leaving = this.chosen = ""
+      while (this.held.length && !this.leaving && !this.chosen) this.replay(this.held.shift())
+    }
+    whenDrawn(goOn)
+  }
+
+  replay({ key, code, keyCode, shiftKey, ctrlKey, metaKey }) {
+    const again = { key, code, keyCode, shiftKey, ctrlKey: ctrlKey || metaKey, bubbles: true, composed: true, cancelable: true }
+    const letter = !again.ctrlKey // it was no text when it was pressed, wherever the focus is by now
+    this.does(pressedKey(again), !letter)
+    this.replays = true
+    for (const type of ["keydown", "keyup"]) (letter ? document.body : document.activeElement).dispatchEvent(new KeyboardEvent(type, again))
+    this.replays = false
   }
 
   key(event) {
@@ -117,10 +134,8 @@ class PageKeys {
     // a list that is open, and a dialog, close by it themselves
     if (event.key === "Escape" && typesIn(at) && !event.defaultPrevented && !at.closest("dialog, [role=dialog], [aria-expanded=true]")) at.blur()
     if (event.ctrlKey || event.metaKey || event.altKey) return
-    if (at.closest?.(".st-key-final-reason") && !at.value) {
-      const reason = document.querySelectorAll(".st-key-final-usual li")[Number(event.key) - 1]
-      if (reason) this.takes(reason, event)
-    }
+    const usual = this.usual(at, event.key)
+    if (usual) this.takes(usual, event)
     if (event.key === "Enter" && !event.isComposing && this.data.search && at.closest?.(`.st-key-${this.data.search}`)) {
       at.blur() // the search has been sent: the next keys are for what it finds
       whenDrawn(() => { if (document.activeElement === document.body) walk(1) })
@@ -128,7 +143,7 @@ class PageKeys {
     if (typesIn(at)) return
     const field = this.data.fields[pressedKey(event)]
     // reason and note are there once a verdict is chosen: until then nothing is waited for
-    const there = pressedKey(event).endsWith("t") ? ".st-key-final-form textarea" : ".st-key-final-form"
+    const there = pressedKey(event).endsWith("t") && !this.chosen ? ".st-key-final-form textarea" : ".st-key-final-form"
     if (field && !event.repeat && document.querySelector(there)) this.lead(`.st-key-${field} textarea`, event)
     if (event.defaultPrevented) return
     if (document.querySelector(STREAMLIT.elements.dialog)) return
@@ -140,11 +155,19 @@ class PageKeys {
       : search ? () => { search.focus(); search.select() }
       : press === "j" && this.data.rows ? () => walk(1)
       : press === "k" && this.data.rows ? () => walk(-1)
+      : press === "f" && this.data.fields.o ? () => window.dispatchEvent(new CustomEvent("masis-issue", { detail: event.shiftKey ? -1 : 1 }))
+      : press === "g" && this.data.fields.o ? () => window.dispatchEvent(new Event("masis-turn"))
       // nothing has the focus: the first case of the queue, which is the one to look at first
       : press === "Enter" && this.data.search && event.target === document.body ? () => walk(0) : null
     if (!does) return
     event.preventDefault()
     does()
+  }
+
+  // The usual reason that a number names in the empty field of the reason.
+  usual(field, number) {
+    if (!field.closest?.(".st-key-final-reason") || field.value) return null
+    return document.querySelectorAll(".st-key-final-usual li")[Number(number) - 1]
   }
 
   // Types a usual reason into the field that has the focus; the browser can undo it there like any other text.
@@ -154,7 +177,7 @@ class PageKeys {
   }
 
   // Focuses the field that a key leads to, before the next key comes; the key itself is no text. A field that the page has
-  // yet to draw is waited for, and meanwhile no letter is taken for a command.
+  // yet to draw is waited for: what is typed meanwhile is no command, and stands in it then.
   lead(selector, event) {
     const field = document.querySelector(selector)
     if (field) {
@@ -164,11 +187,13 @@ class PageKeys {
       window.addEventListener("keydown", () => next.abort(), { once: true, capture: true })
       return
     }
-    const waiting = new AbortController()
+    const waiting = new AbortController(), typed = []
+    this.fills = true
     const hold = pressed => {
       if (pressed.ctrlKey || pressed.metaKey || pressed.altKey || pressed.key.length > 1 || typesIn(pressed.composedPath()[0])) return
       pressed.preventDefault()
       pressed.stopImmediatePropagation()
+      typed.push(pressed.key)
     }
     window.addEventListener("keydown", hold, { capture: true, signal: waiting.signal })
     const until = Date.now() + 3000
@@ -176,7 +201,9 @@ class PageKeys {
       const drawn = document.querySelector(selector)
       if (!drawn && Date.now() < until) { setTimeout(look, 30); return }
       waiting.abort()
+      this.fills = false
       drawn?.focus()
+      if (drawn) for (const each of typed) document.execCommand("insertText", false, this.usual(drawn, each)?.textContent.trim() ?? each)
     }
     setTimeout(look)
   }
@@ -187,6 +214,8 @@ class PageKeys {
     else this.sheet.showModal()
   }
 }
+
+const ACT_ON_CHOICE = new Set(["b", "m"]) // keys of an adjudication that act on what is in its form (keys.py)
 
 // The letter of a key, with Shift where that is held: Caps Lock makes no other key of it.
 const pressedKey = ({ key, shiftKey }) => (shiftKey && /^[a-z]$/i.test(key) ? "Shift+" : "") + key.toLowerCase()

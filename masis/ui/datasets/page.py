@@ -176,8 +176,7 @@ def _comparison(workbench: Workbench, name: str, others: list[str]) -> None:
     if not found.total:
         return
     rows = [change_row(each) for each in found.cases]
-    if case := linked_table(CHANGES, rows, description="Cases that differ", key="dataset-changes"):
-        st.switch_page("pages/review.py", query_params={"case": case})
+    linked_table(CHANGES, rows, description="Cases that differ", key="dataset-changes")
     if (more := found.total - len(found.cases)) > 0:
         st.caption(f"and {more:,} more: {command_markdown(f'masis dataset compare {chosen} {name}')}")
 
@@ -195,8 +194,8 @@ CHANGES = [column("Case", "main"), column("How it differs"), column("Before", hi
 def change_row(each: Change) -> Row:
     """Return one case that differs, which leads to its page."""
     shown = [f"{STATE[part[0]].text}, {part[1]}" if part else None for part in (each.was, each.now)]
-    case: Cell = {"text": each.case_id, "href": address.link("review", case=each.case_id), "open": each.case_id}
-    return row(case, ", ".join(KINDS[kind] for kind in each.kinds), *shown, open=each.case_id)
+    case: Cell = {"text": each.case_id, "href": address.link("review", case=each.case_id)}
+    return row(case, ", ".join(KINDS[kind] for kind in each.kinds), *shown)
 
 
 def _freezing(workbench: Workbench) -> None:

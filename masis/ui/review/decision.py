@@ -44,7 +44,7 @@ MACHINE_SHOWN = ("marks", "findings", "verdicts", "scores")
 _FORM = "decision-form"
 _PREVIOUS = "previous-decision"
 _CARRIED = "carried-message"
-_COMPONENT = registered("decision", "key_sheet", "report_issue")
+_COMPONENT = registered("decision", "key_sheet", "report_issue", "correction_check")
 
 
 @dataclass

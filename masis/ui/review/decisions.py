@@ -26,6 +26,7 @@ from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import command_markdown
 from masis.views import words
 from masis.views.diff import Change, word_changes
+from masis.views.log_entries import whose_decision
 from masis.views.words import MACHINE_HIDDEN
 
 CHECKED_AT_ONCE = 2_000
@@ -102,7 +103,11 @@ def entry_context(workbench: Workbench, entry: LogEntry) -> EntryContext:
     undone = workbench.reviews.get(named) if isinstance(named, str) else None
     if undone is not None and not entry.seq:  # who may not know the number of the one may not know the other's
         undone = undone.model_copy(update={"seq": 0})
-    return EntryContext(_case(workbench, decision.case_id), undone, workbench.reviews.undone_by(entry))
+    case, took = _case(workbench, decision.case_id), ""
+    if case is not None and decision.extra.get("taken_from"):
+        sides = [each.decision for each in workbench.reviews.individual(case.id)]
+        took = whose_decision(decision, [side for side in sides if side is not None])
+    return EntryContext(case, undone, workbench.reviews.undone_by(entry), took)
 
 
 def _case(workbench: Workbench, case_id: str) -> CaseSummary | None:

@@ -23,11 +23,12 @@ from masis.views.words import SOURCE, label
 
 
 class EntryContext(NamedTuple):
-    """What belongs to an entry: its case, the entry it undoes or redacts, the one that undid it."""
+    """What belongs to an entry: its case, the entry it undoes or redacts, the one that undid it, whose it took."""
 
     case: CaseSummary | None = None
     undone: LogEntry | None = None
     undone_by: LogEntry | None = None
+    took: str = ""
 
 
 def entry_row(entry: LogEntry, context: EntryContext) -> dict[str, Any]:
@@ -40,7 +41,7 @@ def entry_row(entry: LogEntry, context: EntryContext) -> dict[str, Any]:
         "who": decision.reviewer if decision else "",
         "source": SOURCE[decision.source].text if decision else "",
         "label": label(entry_word(entry)),
-        "about": entry_about(decision, context.undone),
+        "about": ", ".join(filter(None, (entry_about(decision, context.undone), context.took))),
         "undone": undone_text(context.undone_by),
         "reason": entry_reason(decision),
         "note": decision.note if decision else "",

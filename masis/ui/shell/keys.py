@@ -63,6 +63,7 @@ NEXT_ROW = Key("J", "J", "Next row of a list; from there on ↓ as well")
 PREVIOUS_ROW = Key("K", "K", "Previous row of a list; from there on ↑ as well")
 ENDS = Key("Home", "Home End", "First and last row, once a row has the focus")
 OPEN = Key("Enter", "Enter", "Open the row, with Ctrl in another tab; in the queue without a row the first case")
+ADJUDICATE = Key("Enter", "Enter", "On a case whose reviewers differ: its adjudication, whose own keys H shows there")
 TAKE_SIDE = Key(
     "1",
     "1 2 …",
@@ -75,7 +76,7 @@ NEXT_TO_ADJUDICATE = Key("N", "N", "Next case that waits for you")
 PREVIOUS = Key("P", "P", "Previous case that waits for you")
 CHOOSE = Key("A", "A X E", "Approve, reject, escalate: choose it, and type why")
 CHANGE = Key("M", "M", "Change the verdict that stands on a settled case, or keep it after all")
-UNDO_FINAL = Key("U", "U", "Undo the final verdict shown, else the one just recorded")
+UNDO_FINAL = Key("U", "U", "Undo your final verdict shown, else the one you recorded last")
 RECORD = Key("Ctrl+Enter", "Ctrl Enter", "Record the final verdict and open the next case, also while typing")
 AGREE = Key("A", "A", "Agree with the grade of the opened abstract")
 SEARCH = Key("/", "/", "Search the queue; Enter leads to the first row found")
@@ -89,7 +90,7 @@ GROUPS: tuple[tuple[str, tuple[Key, ...]], ...] = (
 
 _CHOOSE = (TAKE_SIDE, TYPE_REASON, TYPE_NOTE, CHOOSE, OVERRIDE._replace(shown="O"), BEGIN_AGAIN)
 _ADJUDICATION = (*_CHOOSE, RECORD, LEAVE, UNDO_FINAL, CHANGE)
-_BESIDE = (NEXT_TO_ADJUDICATE, PREVIOUS, HELP)
+_BESIDE = (NEXT_TO_ADJUDICATE, PREVIOUS, NEXT_ISSUE, PREVIOUS_ISSUE, TURN, HELP)
 _TO_FIELDS = (
     dict.fromkeys("axet", "final-form")
     | {"o": "final-corrected", "Shift+t": "final-note"}
@@ -121,12 +122,12 @@ def page_key_map(page: str, case_id: str = "") -> dict[str, Any]:
     rows = page not in _WITHOUT_LISTS and not adjudicates
     search = "search" if page == "queue" else None
     groups = [
-        *([_group("Lists", _ROWS)] if rows else []),
+        *([_group("Lists", (*_ROWS, *([ADJUDICATE] if page in ("queue", "team") else [])))] if rows else []),
         _group("This page", (*([SEARCH] if search else []), *([AGREE] if page == "screening" else []), HELP)),
         *(_group(f"On a case: {title.lower()}", keys) for title, keys in GROUPS),
     ]
     if adjudicates:
-        groups = [_group("Adjudicate", _ADJUDICATION), _group("Go on", _BESIDE)]
+        groups = [_group("Adjudicate", _ADJUDICATION), _group("Look and go on", _BESIDE)]
     return {"keys": groups, "rows": rows, "search": search, "fields": _TO_FIELDS if adjudicates else {}}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import streamlit as st
@@ -17,9 +17,10 @@ from masis.schema.wording import shortened
 from masis.services import ANONYMOUS, CaseView, Workbench
 from masis.services.drafts import adjudication_subject, read_form
 from masis.services.reviews import OTHER, reasons_for
-from masis.ui.components import HERE
+from masis.ui.components import HERE, registered
 from masis.ui.review.case import show_answer
 from masis.ui.review.compare import CHANGES
+from masis.ui.review.decision_form import check
 from masis.ui.shell import address
 from masis.ui.shell.keys import (
     APPROVE,
@@ -42,9 +43,11 @@ from masis.ui.shell.streamlit_internals import with_selectors
 from masis.ui.team.taking import ask_name
 from masis.views.diff import word_changes
 from masis.views.headline import headline
+from masis.views.log_entries import whose_decision
 from masis.views.markdown import coloured, escaped
 from masis.views.words import DECIDE, DECIDED, Word
 
+_LEFT = registered("correction_left", "key_sheet", "correction_check")
 _LAYOUT = f"<style>{with_selectors((HERE / 'adjudication.css').read_text(encoding='utf-8'))}</style>"
 
 
@@ -144,7 +147,7 @@ def _bar(workbench: Workbench, case_id: str, view: CaseView | None) -> None:
     """Draw the way back, how far the adjudications have come, what was done last, and the ways to the cases beside."""
     # what was done last stands in a line that is always there: the form below never moves
     left, done = workbench.team.adjudications(actor(), size=1).total, st.session_state.get(_DONE, {})
-    escalated = sum(draft.form.verdict == "escalate" for draft in done.values())
+    escalated = sum(draft.form.verdict == "escalate" for _, draft in done.values())
     facts = [f"{left:,} left for you"] if left or done else []
     facts += [f"{len(done) - escalated:,} decided now"] if len(done) > escalated else []
     facts += [f"{escalated:,} escalated now"] if escalated else []
@@ -156,8 +159,8 @@ def _bar(workbench: Workbench, case_id: str, view: CaseView | None) -> None:
             with st.container(key="adjudication-last"):
                 st.markdown(_said_last(view) if view else EMPTY)
             st.caption("Keys: H or ?", width="content")
-        if view is not None and _standing(view) is None:
-            _undoable(workbench, view)
+        if view is not None and not _is_mine(view):
+            _undo_last(workbench, view)
         for label, key, forward in (("Previous", PREVIOUS, False), ("Next", NEXT_TO_ADJUDICATE, True)):
             beside = _beside(workbench, case_id, forward=forward)
             does, args = (address.put, ("case", beside)) if beside else (_notice, (case_id, NONE_BEFORE))
@@ -165,10 +168,9 @@ def _bar(workbench: Workbench, case_id: str, view: CaseView | None) -> None:
                 st.button(label, shortcut=key.shortcut, on_click=does, args=args)
 
 
-def _notice(case_id: str, words: str) -> None:
-    """Say something in the line of what was done last; what can be undone there stays so."""
-    last = st.session_state.get(_NOTICE, ("", "", None))
-    st.session_state[_NOTICE] = (case_id, words, last[2] if last[0] == case_id else None)
+def _notice(case_id: str, words: str, sign: str = ":material/info:") -> None:
+    """Say something in the line of what was done last, while this case is open."""
+    st.session_state[_NOTICE] = (case_id, f"{sign} {escaped(words)}")
 
 
 def _beside(workbench: Workbench, case_id: str, *, forward: bool = True) -> str | None:
@@ -445,18 +447,6 @@ def _of_whom(text: str, name: str, decisions: Sequence[Decision], taken_from: st
     return f"{taken_from}’s" if wrote and text.strip() else ""
 
 
-_WORDS_OF_A_SIDE = ("verdict", "run_id", "iteration", "reason", "note", "corrected_answer", "labels", "rubric_scores")
-
-
-def whose_decision(final: Decision, decisions: Sequence[Decision]) -> str:
-    """Say whose decision a final verdict took, and whether it was changed; "" where none was taken."""
-    side = next((each for each in decisions if each.reviewer == final.extra.get("taken_from")), None)
-    if side is None:
-        return ""
-    same = all(getattr(side, name) == getattr(final, name) for name in _WORDS_OF_A_SIDE)
-    return f"{side.reviewer}’s decision, {'as it was' if same else 'with changes'}"
-
-
 def _final(workbench: Workbench, view: CaseView, reviewers: tuple[str, ...]) -> None:
     """Draw the final verdict: what was recorded last, who may give it, the one there is, and the form."""
     case_id = view.case.id
@@ -471,8 +461,8 @@ def _final(workbench: Workbench, view: CaseView, reviewers: tuple[str, ...]) -> 
         if final is not None:
             _stands(final, decisions, workbench.reviews.settled_by(case_id))
         with st.container(horizontal=True, gap="xsmall"):
-            if final is not None:
-                _undoable(workbench, view)
+            if _is_mine(view) and view.decision:
+                _undo_button("Undo it", _undo, workbench, view.decision.id)
             if may and view.state != "needs_adjudication":
                 escalated = final is not None and final.verdict == "escalate"
                 label = "Keep it" if _open(view) else "Decide it" if escalated else "Change it"
@@ -553,7 +543,14 @@ def _form(workbench: Workbench, view: CaseView, decisions: Sequence[Decision]) -
     with st.container(key="final-act", gap="xsmall"):
         if refused := st.session_state.pop(_REFUSED, None):
             st.warning(escaped(refused))
-        lacks = _lacks(workbench, _Draft.of(case_id).form, about)  # with the correction that was begun above
+        form = _Draft.of(case_id).form  # with the correction that was begun above
+        lacks = _lacks(workbench, form, about)
+        if verdict == "override" and not (lacks and lacks.field == "final-corrected"):
+            corrected = form.words["corrected"]
+            _LEFT(
+                data={"corrected": corrected, "check": check(corrected, view.case, workbench.settings)},
+                key="final-left",
+            )
         if verdict is not None:
             st.button(
                 lacks.label if lacks else final_words(verdict, about),
@@ -583,8 +580,10 @@ def _corrected(workbench: Workbench, about: Decision, decisions: Sequence[Decisi
     if "corrected" not in draft.form.words:
         draft.put(case_id, draft.form.beginning_with(next(iter(begins.values()), "")))
         draft = _Draft.of(case_id)
-    corrected = draft.form.words["corrected"]
-    _text(case_id, "corrected", "Corrected answer", 150, None)
+    corrected, given = draft.form.words["corrected"], draft.form.given.get("corrected")
+    whose = next((escaped(name) for name, text in begins.items() if text == given), "")
+    state = f"{whose}, unchanged" if corrected == given else f"changed from {whose}"
+    _text(case_id, "corrected", f"Corrected answer ({state})" if whose else "Corrected answer", 150, None)
     with st.container(horizontal=True, gap="xsmall", vertical_alignment="center"):
         st.caption("Begin again with", width="content")
         texts = list(begins.values())
@@ -670,11 +669,11 @@ def _submit(workbench: Workbench, view: CaseView, about: Decision) -> None:
     else:
         _forget(case_id)
         del st.session_state[OPENED]
-        st.session_state[_DONE] = st.session_state.get(_DONE, {}) | {entry.id: draft}
+        st.session_state[_DONE] = st.session_state.get(_DONE, {}) | {entry.id: (case_id, draft)}
         as_final = "" if verdict == "escalate" else " as final verdict"
         following = _beside(workbench, case_id) or case_id
         words = f"{case_id}: {DECIDED[verdict].text.lower()}{as_final}, {_asked(view)}"
-        st.session_state[_NOTICE] = (following, words, entry.id)
+        _notice(following, words, DONE)
         address.put("case", following)
 
 
@@ -696,28 +695,36 @@ def _asked(view: CaseView) -> str:
     return f"“{shortened(view.case.query, 200)}”"
 
 
+DONE = ":green[:material/check_circle:]"
 NONE_BEFORE = "No case waits before this one"
+NOTHING_TO_UNDO = "Nothing more of what you recorded here can be undone"
 EMPTY = "&nbsp;"
 """What a line holds that is there though it says nothing."""
 
 
 def _said_last(view: CaseView) -> str:
     """Say what was done on the way to this case; on others it would be about some other one, long ago."""
-    case_id, words, _ = st.session_state.get(_NOTICE, ("", "", None))
-    return f":green[:material/check_circle:] {escaped(words)}" if case_id == view.case.id else EMPTY
+    case_id, words = st.session_state.get(_NOTICE, ("", ""))
+    return words if case_id == view.case.id else EMPTY
 
 
-def _undoable(workbench: Workbench, view: CaseView) -> None:
-    """Offer to undo the final verdict that the case has, else the one just recorded."""
-    case_id, _, undoable = st.session_state.get(_NOTICE, ("", "", None))
+def _is_mine(view: CaseView) -> bool:
+    """Return whether the verdict that stands on a case is an adjudication of whoever looks at it."""
     final = _standing(view)
-    if view.decision and final and final.kind == "adjudication" and final.reviewer == actor().name:
-        undoable = view.decision.id
-    elif case_id != view.case.id:
-        undoable = None
-    if undoable:
-        label = "Undo it" if final else "Undo that"
-        st.button(label, key="undo-adjudication", shortcut=UNDO.shortcut, on_click=_undo, args=(workbench, undoable))
+    return final is not None and final.kind == "adjudication" and final.reviewer == actor().name
+
+
+def _undo_last(workbench: Workbench, view: CaseView) -> None:
+    """Offer to undo what this session recorded last, wherever it has gone on to; where nothing is left, say so."""
+    if done := st.session_state.get(_DONE):
+        entry_id = next(reversed(done))
+        _undo_button(f"Undo {escaped(done[entry_id][0])}", _undo, workbench, entry_id)
+    elif done is not None:
+        _undo_button("Undo", _notice, view.case.id, NOTHING_TO_UNDO)
+
+
+def _undo_button(label: str, does: Callable[..., None], *args: Any) -> None:
+    st.button(label, key="undo-adjudication", shortcut=UNDO.shortcut, on_click=does, args=args)
 
 
 def _undo(workbench: Workbench, entry_id: str) -> None:
@@ -726,9 +733,10 @@ def _undo(workbench: Workbench, entry_id: str) -> None:
     try:
         workbench.reviews.undo(actor(), entry_id)
     except MasisError as error:  # somebody else has decided since
-        st.session_state[_REFUSED] = str(error)
+        st.session_state.get(_DONE, {}).pop(entry_id, None)
+        _notice(address.value("case"), str(error), ":orange[:material/warning:]")
         return
-    draft = st.session_state.get(_DONE, {}).pop(entry_id, None)
+    _, draft = st.session_state.setdefault(_DONE, {}).pop(entry_id, ("", None))
     if given is None or given.verdict is None:
         return
     view = workbench.cases.open_for(actor(), given.case_id)
@@ -739,7 +747,7 @@ def _undo(workbench: Workbench, entry_id: str) -> None:
     else:
         words = f"{given.case_id} waits for you again, {_asked(view)}"
         (draft or _drafted(given, decisions_on(workbench, given.case_id))).save(given.case_id, token=uuid.uuid4().hex)
-    st.session_state[_NOTICE] = (given.case_id, f"Undone: {words}", None)
+    _notice(given.case_id, f"Undone: {words}", DONE)
     address.put("case", given.case_id)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import streamlit as st
@@ -26,7 +26,9 @@ from masis.schema.team import (
 from masis.schema.wording import counted
 from masis.services import ANONYMOUS, Workbench
 from masis.services.cases import waiting_in
+from masis.services.drafts import adjudication_subject
 from masis.services.records import CaseFilter, CaseSummary
+from masis.services.team import Shares
 from masis.services.trust.service import Own
 from masis.services.trust.summary import UPHELD, in_words
 from masis.trust.agreement import Pair
@@ -160,7 +162,8 @@ def _people(workbench: Workbench) -> None:
         agree = [pair_agrees(pair, what) for pair in pairs[:PAIRS_SAID]]
         st.markdown("  \n".join([*agree, f"{in_words(found.agreement.alpha).capitalize()}."]))
     adjudicated = workbench.trust.decisions_by(me, "adjudication")
-    decided, assigned = workbench.trust.decisions_by(me), workbench.store.team.counted("assigned")
+    decided = workbench.trust.decisions_by(me)
+    assigned = workbench.store.team.counted("assigned", undecided=True)
     work = {own.reviewer: own for own in workbench.trust.reviewers(me, others=every)}
     held = {lease.reviewer: lease for lease in workbench.team.leases(me)}
     rows = []
@@ -178,7 +181,7 @@ def _people(workbench: Workbench) -> None:
                 _with_time(decided.get(name, 0), own and own.seconds),
                 *(own.verdicts.get(verdict, 0) if own else "–" for verdict in DECIDED),
                 _upheld(own),
-                _with_time(adjudicated.get(name, 0), own and own.adjudication_seconds),
+                _adjudicated(adjudicated.get(name, 0), own),
                 assigned.get(name, 0),
                 at_work,
             )
@@ -205,6 +208,15 @@ def _with_time(count: int, seconds: float | None) -> Cell:
         "text": f"{count:,}",
         "below": [f"median {duration(1000 * seconds)}"] if count and seconds is not None else [],
     }
+
+
+def _adjudicated(count: int, own: Own | None) -> Cell:
+    """Return how many cases a person adjudicated: an escalation settles none."""
+    cell = _with_time(count, own and own.adjudication_seconds)
+    if own and own.escalations:
+        parts = f"{count - own.escalations:,} settled, {own.escalations:,} escalated"
+        cell["below"] = [parts, *cell["below"]]
+    return cell
 
 
 def _upheld(own: Own | None) -> Cell:
@@ -264,7 +276,10 @@ def _differing(workbench: Workbench) -> None:
         verdicts: Cell = {"text": ", ".join(who_decided(workbench, summary.id))}
         if first[summary.id] != "verdict":
             verdicts["below"] = [f"{first[summary.id].capitalize()} differs"]
-        rows.append(row(_question(summary, "team"), severity_cell(summary), verdicts, open=summary.id))
+        question = _question(summary, "team")
+        if workbench.drafts.get(actor(), adjudication_subject(summary.id)).values:
+            question["below"] = [f"{summary.id} · begun by you"]
+        rows.append(row(question, severity_cell(summary), verdicts, open=summary.id))
     columns = [column("Question", "main"), column("Severity", "pills"), column("Verdicts")]
     if opened := linked_table(columns, rows, description="Cases that need adjudication", key="differing"):
         address.put("case", opened)
@@ -327,6 +342,7 @@ def _choose_to_give(cases: list[str]) -> None:
 
 
 def _give_out(workbench: Workbench) -> None:
+    team, counts = workbench.team, workbench.store.team.counted
     text = st.text_input("Cases that hold these words", key="give-text", max_chars=address.LONGEST_QUERY)
     # escalated ones first: they wait for somebody in particular
     pages = [
@@ -337,13 +353,15 @@ def _give_out(workbench: Workbench) -> None:
     if not total:
         st.caption("No case that waits holds these words." if text else "No case waits: there is none to give out.")
         return
-    titles = {}
+    named, titles = workbench.trust.shows_names(), {}
     for summary in (summary for page in pages for summary in page.rows):
-        facts = ("Escalated" if summary.state == "escalated" else "", summary.severity, summary.id, summary.query)
+        facts = ["", summary.severity, summary.id, summary.query]
+        if summary.state == "escalated":
+            by = team.work(actor(), summary.id).decided_by if named else ()
+            facts[0] = f"Escalated, decided by {_and(by)}" if by else "Escalated"
         titles[summary.id] = " · ".join(filter(None, facts))[:120]
-    team, counts = workbench.team, workbench.store.team.counted
     actions: dict[str, _Action] = {
-        "Assign": _Action("Reviewers", team.reviewers(), team.assign, new=True),
+        "Assign": _Action("Reviewers", team.reviewers(), lambda who, *_: team.give(who, shares.given), new=True),
         "Unassign": _Action("Reviewers", counts("assigned"), team.unassign),
         "Tag": _Action("Tags", counts("tagged"), team.tag, new=True),
         "Untag": _Action("Tags", counts("tagged"), team.untag),
@@ -351,27 +369,66 @@ def _give_out(workbench: Workbench) -> None:
     }
     does = st.segmented_control("Do", list(actions), default="Assign", required=True) or "Assign"
     action = actions[does]
-    with st.form("give-out", border=False):
-        first = f", the first {len(titles):,} are listed" if total > len(titles) else ""
-        chosen = st.multiselect(
-            f"Cases that wait ({total:,}{first})",
-            list(titles),
-            format_func=titles.__getitem__,
-            key="give-out-cases",
-        )
-        names: list[str] = []
-        if action.names:
-            hint = "Choose or type a name" if action.new else "Choose"
-            names = st.multiselect(action.names, list(action.known), accept_new_options=action.new, placeholder=hint)
-        if action.names == "Reviewers" and (loads := team.loads(actor())):
-            each = ", ".join(f"{escaped(name)} {load:,}" for name, load in loads.items())
-            st.caption(f"Waiting cases that each has been given: {each}.")
-        sent = st.form_submit_button(f"{does} the chosen cases", **needs("decide"))
+    first = f", the first {len(titles):,} are listed" if total > len(titles) else ""
+    label = f"Cases that wait ({total:,}{first})"
+    # no form: what would be done shows before it is
+    chosen = st.multiselect(label, list(titles), format_func=titles.__getitem__, key="give-out-cases")
+    names: list[str] = []
+    if action.names:
+        hint = "Choose or type a name" if action.new else "Choose"
+        options: dict[str, Any] = {"accept_new_options": action.new, "placeholder": hint}
+        names = st.multiselect(action.names, list(action.known), key=f"give-{does}", **options)
+    if action.names == "Reviewers" and (loads := team.loads()):
+        each = ", ".join(f"{escaped(name)} {load:,}" for name, load in loads.items())
+        st.caption(f"Assigned and not settled: {each}.")
+    label, shares = f"{does} {counted(len(chosen), 'case')}", Shares({}, {})
+    if does == "Assign" and chosen and names:
+        ways = ("All of them to each", "Each to one of them, in turn")
+        way = st.segmented_control("Who gets which", ways, default=ways[0], required=True) if names[1:] else ways[0]
+        shares = team.share_out(actor(), chosen, names, one_each=way != ways[0])
+        label = f"Assign {escaped(_shared_out(shares.given))}" if shares.given else "Nothing to assign"
+        for case_id, who in shares.decided.items():
+            whom = _and(who) if named else "some"
+            st.caption(f"{escaped(case_id)} is not given to {escaped(whom)}, who decided it already.")
+        if not shares.given and not shares.decided:
+            st.caption("They have been given these cases already.")
+    ready = bool(chosen and (shares.given if does == "Assign" else names or not action.names))
+    sent = st.button(label, key="give-out", type="primary", **needs("decide", disabled=not ready))
     if sent and carried_out(lambda: action.do(actor(), chosen, names)):
-        st.session_state["given-out"] = len(chosen)
+        words = _plus(shares.given) if does == "Assign" else f"Done for {counted(len(chosen), 'case')}"
+        st.session_state[_GIVEN] = (words, shares.given)
         st.rerun()  # what each has been given is another figure now
-    if done := st.session_state.pop("given-out", 0):
-        st.success(f"Done for {counted(done, 'case')}; each is an entry of the decision log.")
+    words, given = st.session_state.get(_GIVEN, ("", {}))
+    if words:
+        st.success(f"{escaped(words)}. Each is an entry of the decision log.")
+    undo = given and st.button("Undo", key="give-back", icon=":material/undo:", help="Takes just these back")
+    if undo and carried_out(lambda: team.give(actor(), given, back=True)):
+        st.session_state[_GIVEN] = (f"Undone: {_plus(given, '−')}", {})
+        st.rerun()
+    if not given:  # what can be undone stays
+        st.session_state.pop(_GIVEN, None)
+    sample = "Trust: draw a sample of the answers in which nothing was found, for people to check"
+    st.page_link("pages/trust.py", label=sample, query_params={"view": "guarantee"})
+
+
+_GIVEN = "given-out"
+"""What was given out last, in words and by reviewer, in the session state."""
+
+
+def _and(names: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
+
+
+def _plus(given: Mapping[str, Sequence[str]], sign: str = "+") -> str:
+    return ", ".join(f"{name} {sign}{len(cases):,}" for name, cases in given.items())
+
+
+def _shared_out(given: Mapping[str, Sequence[str]]) -> str:
+    """Say what each of several reviewers is given, and how many assignments that is."""
+    sizes = {len(cases) for cases in given.values()}
+    if len(given) == 1 or len(sizes) > 1:
+        return ", ".join(f"{counted(len(cases), 'case')} to {name}" for name, cases in given.items())
+    return f"{counted(size := sizes.pop(), 'case')} to each of {len(given)}: {size * len(given):,} assignments"
 
 
 class _Action(NamedTuple):
@@ -391,18 +448,24 @@ def _policy(workbench: Workbench) -> None:
     for name, value in stands.items():
         st.session_state.setdefault(keys[name], value)
     chosen = {name: st.session_state[key] for name, key in keys.items()}
+    changed = {name: value for name, value in chosen.items() if value != stands[name]}
+    if chosen["rule"] != "agree":
+        changed.pop("agree", None)
+    # a choice outlives a look at another page: what is chosen and what is in force must not be taken for each other
+    titles = {name: title + " :orange[(not set yet)]" * (name in changed) for name, title in CHOICES.items()}
     choices, history = st.columns([3, 2], gap="large")
     # no form: what a choice asks for, and what it would change, show before it is set
     with choices:
+        unset = f":orange[{counted(len(changed), 'choice is', 'choices are')} not set yet.] " if changed else ""
         st.caption(
-            f"{_version(workbench, now)} A case that has a decision keeps how many decide it and which verdict stands. "
-            f"What reviewers see of the machine changes at once, on every case. {_who_may(workbench)}"
+            f"{unset}{_version(workbench, now)} A case that has a decision keeps how many decide it and which verdict "
+            f"stands. What reviewers see of the machine changes at once, on every case. {_who_may(workbench)}"
         )
         costs = "Each costs one more decision on every shared case. Two show how far people agree."
-        _number("reviewers", keys, MOST_REVIEWERS, help=costs)
+        _number("reviewers", titles, keys, MOST_REVIEWERS, help=costs)
         with _asked("share"):
             st.slider(
-                CHOICES["share"],
+                titles["share"],
                 *(0, 100),
                 key=keys["share"],
                 format="%d %%",
@@ -411,15 +474,12 @@ def _policy(workbench: Workbench) -> None:
             )
         everybody = chosen["reviewers"] > 1 and chosen["agree"] == chosen["reviewers"]
         enough = {"agree": (RULES["agree"][0], ALL_OF_THEM.format(chosen["agree"]))} if everybody else {}
-        _radio("rule", RULES | enough, keys["rule"])
+        _radio("rule", titles, RULES | enough, keys["rule"])
         # always there: what lies below doesn't move
-        _number("agree", keys, MOST_REVIEWERS, disabled=chosen["rule"] != "agree")
-        _radio("machine", MACHINE, keys["machine"])
+        _number("agree", titles, keys, MOST_REVIEWERS, disabled=chosen["rule"] != "agree")
+        _radio("machine", titles, MACHINE, keys["machine"])
         away = "Nobody else can decide it meanwhile. Once its reviewer has been away for longer, others can."
-        _number("lease_minutes", keys, 24 * 60, help=away)
-        changed = {name: value for name, value in chosen.items() if value != stands[name]}
-        if chosen["rule"] != "agree":
-            changed.pop("agree", None)
+        _number("lease_minutes", titles, keys, 24 * 60, help=away)
         if "share" in changed:
             changed["share"] /= 100
         policy = now.model_dump(exclude={"version"}) | changed
@@ -449,17 +509,17 @@ def _asked(name: str) -> DeltaGenerator:
     return st.container(border=address.value("field") == name)
 
 
-def _number(name: str, keys: Mapping[str, str], most: int, **options: Any) -> None:
+def _number(name: str, titles: Mapping[str, str], keys: Mapping[str, str], most: int, **options: Any) -> None:
     """Draw a number of the policy, from 1 to ``most``."""
     with _asked(name):
-        st.number_input(CHOICES[name], 1, most, key=keys[name], **options)
+        st.number_input(titles[name], 1, most, key=keys[name], **options)
 
 
-def _radio(name: str, options: Mapping[Choice, tuple[str, str]], key: str) -> None:
+def _radio(name: str, titles: Mapping[str, str], options: Mapping[Choice, tuple[str, str]], key: str) -> None:
     """Draw the options of a field of the policy, each with what it costs and shows."""
     with _asked(name):
         st.radio(
-            CHOICES[name],
+            titles[name],
             list(options),
             format_func=lambda each: options[each][0],
             captions=[costs for _, costs in options.values()],
