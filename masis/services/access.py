@@ -92,7 +92,8 @@ ACTS: tuple[Act, ...] = (
         "read",
         "page overview, page queue, page review, page new, page import, page screening, page compare, page decisions, "
         "page team, page metrics, page trust, page settings, page health, page datasets, page retention, address "
-        "media, address static, address configuration, address websocket, drafts.get, cases.open_for, cases.find_for, "
+        "media, address static, address configuration, address websocket, drafts.get, drafts.begun, "
+        "cases.open_for, cases.find_for, "
         "cases.facets_for, cases.standings_for, cases.values_for, cases.blinded, cases.hides_machine_from, "
         "cases.hides_figures_from, team.work, team.share_out, "
         "team.next_open, team.open_to, team.count_open, team.why_empty, team.comments, team.machine_hidden, "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
 from pydantic import BaseModel, JsonValue, ValidationError
@@ -57,6 +57,11 @@ class DraftService(Service):
     def get(self, actor: Actor, subject: str) -> Draft:
         """Return the actor's draft; without values where there is none."""
         return self._store.drafts.get(actor.name, subject)
+
+    def begun(self, actor: Actor, case_ids: Iterable[str]) -> frozenset[str]:
+        """Return on which of these cases the actor has a draft of a decision."""
+        subjects = {case_subject(each): each for each in case_ids}
+        return frozenset(subjects[each] for each in self._store.drafts.among(actor.name, subjects))
 
     def save(self, actor: Actor, subject: str, values: Mapping[str, JsonValue]) -> None:
         """Store these fields of a draft in place of what they held. Raises StoreError and NotAllowed."""

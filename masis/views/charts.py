@@ -90,7 +90,13 @@ def spread_chart(unit_name: str, counted: str) -> alt.TopLevelMixin:
         .encode(
             x=alt.X("from:Q", bin="binned", title=None, axis=axis),
             x2="to:Q",
-            y=alt.Y("count:Q", title=counted, axis=alt.Axis(tickMinStep=1, tickCount=4, format="~s")),
+            # the scale ends at a label: no bar is higher than the last
+            y=alt.Y(
+                "count:Q",
+                title=counted,
+                scale=alt.Scale(nice=3),
+                axis=alt.Axis(tickCount=3, tickMinStep=1, format="~s"),
+            ),
             tooltip=[alt.Tooltip("values:N", title="Values"), alt.Tooltip("audits:N", title=counted.capitalize())],
         )
         .add_params(picked)

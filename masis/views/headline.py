@@ -14,13 +14,12 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from masis.schema.audit import CitationAudit, ClaimCheck, Contradiction, Issue
-from masis.schema.calls import REPLAY
 from masis.schema.case import Severity
 from masis.schema.review import Standing
 from masis.schema.run import MUST_LOOK, Iteration, ReviewCode, Run
 from masis.schema.wording import counted, shortened
 from masis.settings import OFFLINE
-from masis.views.words import RECORDED, SEVERITY, Tone
+from masis.views.words import SEVERITY, Tone
 
 LONGEST_HEADLINE = 150
 """Characters of a headline: what a row of the queue shows in two lines at 1440 pixels."""
@@ -189,15 +188,23 @@ def headline(run: Run, longest: int = LONGEST_HEADLINE) -> Headline:
     counts = tuple((kind, found[kind][1]) for kind in KINDS if kind in found)
     worst, count = counts[0] if counts else ("redundant", 0)
     if worst == "redundant":  # its marker in the answer says it
-        judges = [model for role, model in run.models.items() if role != "drafter" and model != OFFLINE]
-        recorded = bool(judges) and all(REPLAY in model for model in judges)
-        who = "the model's checks" if judges else "the offline checks"
-        return Headline(f"Nothing found by {RECORDED if recorded else who}", "nothing", counts)
+        return Headline(_confirmed(run, original), "nothing", counts)
     line, lead = found[worst][0], _lead(worst, count)
     if worst not in _LESSER or standing(run) != "nothing_found":
         return Headline(line.led_by(lead, longest), worst, counts)
     lesser = f"Lesser, {lead[:1].lower()}{lead[1:]}" if lead else "Lesser: "
     return Headline(line.led_by(lesser, longest), worst, counts, minor=True)
+
+
+def _confirmed(run: Run, original: Iteration) -> str:
+    """Say what was checked of an answer in which nothing was found; where no model judged, by what."""
+    supported = sum(check.verified for check in original.claims)
+    cited = sum(each.status == "valid" for each in original.citation_audit.citations)
+    says = [f"{supported:,} of {counted(len(original.claims), 'claim')} supported"] if original.claims else []
+    says += [counted(cited, "citation resolves", "citations resolve")] if cited else []
+    offline = {model for role, model in run.models.items() if role != "drafter"} <= {OFFLINE}
+    line = f"{'Offline checks: ' if offline else ''}{', '.join(says) or 'nothing found'}"
+    return line[0].upper() + line[1:]
 
 
 def raised(iteration: Iteration) -> tuple[Issue, ...]:

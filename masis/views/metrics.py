@@ -40,14 +40,15 @@ SPREADS: dict[Measure, Spread] = {
 
 
 class RateWords(NamedTuple):
-    """A rate in words: its title, how to read it, what its list is called, and its fields of ``Rates``.
+    """A rate in words: its title, how to read it, what its list is called, its field of ``Rates`` and that of its base.
 
-    ``machine``: it says how the audit ran, nothing about the answers.
+    ``each`` is what holds of one of its audits. ``machine``: it says how the audit ran, nothing about the answers.
     """
 
     title: str
     meaning: str
     listed: str
+    each: str
     field: str
     base: str = "runs"
     machine: bool = False
@@ -55,10 +56,11 @@ class RateWords(NamedTuple):
 
 RATES: dict[Rate, RateWords] = {
     "hallucination": RateWords(
-        "Unsupported or contradicted",
+        "Fabricated, unsupported or contradicted",
         "Original answers that cite evidence which doesn't exist, or say what the evidence does not support or "
         "contradicts.",
-        "Audits of answers with something unsupported or contradicted",
+        "Audits of answers with something fabricated, unsupported or contradicted",
+        "has something fabricated, unsupported or contradicted",
         "critique_hallucination_rate",
         "hallucination_known",
     ),
@@ -66,6 +68,7 @@ RATES: dict[Rate, RateWords] = {
         "A serious issue",
         "Original answers with an issue of severity high or critical: they needed a revision.",
         "Audits of answers with a serious issue",
+        "has a serious issue",
         "critique_revision_rate",
         "revision_known",
     ),
@@ -73,19 +76,23 @@ RATES: dict[Rate, RateWords] = {
         "Needs review",
         "A person is to decide: something is wrong, or not all could be confirmed. The rest was auto-accepted.",
         "Audits that need review",
+        "needs review",
         "needs_review_rate",
     ),
     "converged": RateWords(
-        "Ended well",
+        "Nothing left to improve",
         "Audits that ended because no serious issue was left, or a further revision no longer improved the answer.",
-        "Audits that ended well",
+        "Audits with nothing left to improve",
+        "had nothing left to improve",
         "converged_rate",
         machine=True,
     ),
     "convergence_ending": RateWords(
         "Stopped improving",
-        "Audits that ended because a further revision no longer improved the answer; a part of those that ended well.",
+        "Audits that ended because a further revision no longer improved the answer; a part of those with nothing "
+        "left to improve.",
         "Audits that stopped improving",
+        "stopped improving",
         "convergence_rate",
         machine=True,
     ),

@@ -11,11 +11,12 @@ from streamlit.testing.v1 import AppTest
 
 from masis.schema.run import RunWarning
 from masis.services import Workbench
+from masis.services.records import Rate
 from masis.services.trust.service import TrustFilter
 from masis.services.trust.summary import IN_VIEW, figure, how_sure
 from masis.store.audits.metrics import MeasureFilter, Pick
 from masis.ui.components.linked_table import Row
-from masis.ui.metrics.page import picked_words, rate_rows, run_table
+from masis.ui.metrics.page import picked_words, rate_table, run_table
 from masis.ui.shell.address import link
 from masis.views.metrics import RATES, SPREADS, rate_course, share_of, spread_view
 from tests.reviewing import ADA, decide, undone
@@ -64,7 +65,7 @@ def test_each_figure_stands_in_words_with_its_base_how_to_read_it_and_its_cases(
 
 
 def test_rates_of_the_same_audits_are_one_figure(audited_workbench: Workbench) -> None:
-    same, alone = re.compile(r"The same audits count as \S+A serious issue"), RATES["revision"].meaning
+    same, alone = re.compile(r"Each of them has a serious issue"), RATES["revision"].meaning
     drawn = drawn_on(open_page("metrics"))
     assert same.search(drawn)
     assert alone not in drawn
@@ -195,9 +196,13 @@ def test_every_figure_leads_to_as_many_runs_as_it_counts(audited_workbench: Work
 
 def test_links_keep_the_filters_of_the_address(audited_workbench: Workbench) -> None:
     found = audited_workbench.metrics.report(MeasureFilter(), "week")
-    (offline,) = rate_rows(found, "of", way)
+    alike: dict[Rate, list[Rate]] = {"hallucination": ["hallucination", "revision"], "needs_review": ["needs_review"]}
+    columns, (offline,) = rate_table(found, "of", way, alike)
+    assert [each["title"] for each in columns][:4] == [
+        *("Model", "Audits", "Fabricated, unsupported or contradicted; A serious issue", "Needs review")
+    ]
     assert cells(offline)[2]["href"] == "metrics?role=reviser&of=offline&show=hallucination"
-    (week,) = rate_rows(found, "at", way)
+    _, (week,) = rate_table(found, "at", way, alike)
     assert cells(week)[0]["text"].startswith("week of ")
     assert cells(week)[0]["open"].startswith("at=2")
 
@@ -275,7 +280,7 @@ def test_a_listed_run_says_what_was_found_and_where_its_case_stands_now_and_not_
 
 def test_the_list_says_what_it_shows() -> None:
     assert picked_words(Pick(rate="converged"), "week", "2026-11-16", "offline") == (
-        "Audits that ended well, week of 16 Nov 2026, offline"
+        "Audits with nothing left to improve, week of 16 Nov 2026, offline"
     )
     assert picked_words(Pick(measure="critic_ms", above=5000.0), "week", "", "") == (
         "Audits with critic time per answer: over 5 s"
@@ -298,7 +303,7 @@ def test_years_of_days_are_listed_as_far_as_a_table_can_be_read(audited_workbenc
     days = tuple(found.total.model_copy(update={"name": f"2026-{1 + n // 28:02}-{1 + n % 28:02}"}) for n in range(336))
     long = found.model_copy(update={"periods": days})
     assert len(rate_course(long.periods, "hallucination", long.period)) == 336
-    listed = rate_rows(long, "at", way)
+    columns, listed = rate_table(long, "at", way, {each: [each] for each in RATES})
     assert len(listed) == 60
     assert cells(listed[0])[0]["text"] == "28 Dec 2026"
-    assert len(cells(listed[0])) == 4 + 1 + len(RATES)
+    assert {len(cells(each)) for each in listed} == {len(columns)}

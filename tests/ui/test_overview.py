@@ -14,10 +14,9 @@ from masis.services.records import CaseFilter
 from masis.settings import ROLES, Settings
 from masis.ui.live import served_jobs
 from masis.ui.queue.case_list import PRODUCT
-from masis.ui.queue.overview import batch_costs, batch_time, can_be_limited, headline
+from masis.ui.queue.overview import batch_costs, batch_time, can_be_limited, headline, pace
 from masis.ui.review.log_view import LogClick
 from masis.ui.shell.served_database import served_workbench
-from masis.views.numbers import duration
 from masis.views.spending import spent, spent_so_far
 from tests.reviewing import ADA, decide, undone
 from tests.ui.conftest import AUDITED, labels, open_page, texts
@@ -90,11 +89,11 @@ def test_who_has_decided_today_reads_how_many_in_what_time(audited_workbench: Wo
     for case, seconds in zip(AUDITED[:3], (20.0, 40.0, 400.0), strict=True):
         decide(audited_workbench, case, extra={"seconds": seconds})
     undone(audited_workbench, AUDITED[2], "Ada")
+    decide(audited_workbench, AUDITED[2], "escalate", extra={"seconds": 20.3})
     decide(audited_workbench, AUDITED[3], reviewer="Bob", extra={"seconds": 5.0})
     said = texts(open_page("overview", {"reviewer-name": "Ada"}))
-    assert "You decided 2 cases today, in 30 s each (median)." in said
-    waiting = audited_workbench.cases.facets().states["needs_review"]
-    assert f"At that pace the {waiting} that need review take about {duration(60_000 * round(waiting / 2))}." in said
+    assert "You decided 3 cases today (1 escalated: it waits), in 20 s each (median)." in said
+    assert pace(3, 1, 20.3, 6).endswith("At that pace the 6 that need review take about 2 min.")
 
 
 def test_once_somebody_has_decided_the_first_steps_are_gone(audited_workbench: Workbench) -> None:

@@ -9,6 +9,7 @@ from typing import Any, get_args
 import pytest
 import streamlit as st
 
+from masis.schema.actor import Actor
 from masis.schema.case import Case, Severity
 from masis.schema.review import Standing
 from masis.schema.run import ReviewCode
@@ -16,6 +17,7 @@ from masis.schema.team import QueuePolicy
 from masis.schema.wording import counted
 from masis.services import Workbench, demo_cases
 from masis.services.cases import shown_flags
+from masis.services.drafts import case_subject
 from masis.services.records import NOT_DECIDED, CaseFilter, CaseSummary, QueueOrder
 from masis.ui.queue import case_list
 from masis.ui.queue.case_list import FIGURES, ORDER_SAYS, case_columns, case_row, state_cell
@@ -158,7 +160,7 @@ def test_a_list_shows_the_figure_that_it_is_ordered_by_under_its_name(audited_wo
         ("wrong", "critical", "critical grave"),
         ("wrong", None, "none"),
         ("nothing_found", "medium", "medium calm"),
-        ("nothing_found", None, ""),
+        ("nothing_found", None, "none"),
     ],
 )
 def test_a_lesser_issue_of_an_answer_that_passed_has_a_neutral_mark(
@@ -188,18 +190,21 @@ def test_the_column_of_states_depends_on_the_filter_and_not_on_the_rows_of_a_pag
     assert drawn == [columns]
 
 
-def test_a_case_that_waits_is_marked_by_what_it_waits_for_in_the_words_of_the_filter(
+def test_a_case_that_waits_is_marked_by_what_it_waits_for_in_the_words_of_the_filter_and_ones_own_draft_is(
     audited_workbench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     decide(audited_workbench, "docs-02-altered", "escalate")
+    for who, case in (("Ada", "strategy-01-fabricated"), ("Bob", "law-01-clean")):
+        audited_workbench.drafts.save(Actor(name=who), case_subject(case), {"note": "half"})
     drawn: list[dict[str, Any]] = []
     monkeypatch.setattr(case_list, "linked_table", lambda _, rows, **__: drawn.extend(rows))
-    (pills,) = [each for each in open_page("queue").button_group if each.key == "standing"]
+    app = open_page("queue", {"reviewer-name": "Ada"})
+    (pills,) = [each for each in app.button_group if each.key == "standing"]
     marks = {row["open"]: [each["text"] for each in row["cells"][0]["pills"]] for row in drawn}
     assert marks["docs-02-altered"] == ["Waiting: escalated"]
     assert "Waiting: escalated 1" in pills.options
-    assert marks["law-01-clean"] == ["Not audited"]
-    assert marks["strategy-01-fabricated"] == []
+    assert marks["law-01-clean"] == ["Not audited"], "another's draft is none of one's own"
+    assert marks["strategy-01-fabricated"] == ["draft"]
 
 
 def test_an_answer_with_lesser_issues_only_has_nothing_serious(audited_workbench: Workbench) -> None:
@@ -224,11 +229,11 @@ def test_where_nothing_was_found_the_chip_counts_lesser_issues_and_those_without
     pills = {each.key: each for each in app.button_group}
     assert f"Nothing found {passed}, 1 with lesser issues" in pills["standing"].options
     assert "Those with a lesser issue come first" in texts(app)
-    assert pills["lesser"].options == ["Lesser issues only 1", f"Without an issue {passed - 1}"]
+    assert pills["lesser"].options == ["Lesser issues only 1", f"No issue, at most a remark {passed - 1}"]
     pills["lesser"].set_value("none").run()
     assert f"{passed - 1} cases" in texts(app)
     assert "lesser issue come" not in texts(app)
-    assert "The strongest signs of a fault come first" in texts(app)
+    assert "Those with the most claims and the least confidence come first" in texts(app)
     next(each for each in app.button_group if each.key == "lesser").set_value(address.in_words(SEVERITY)).run()
     assert "1 case" in texts(app)
     assert "Worst issue" not in " ".join(button.label for button in app.button)

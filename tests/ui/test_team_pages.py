@@ -20,7 +20,7 @@ from masis.services.records import CaseFilter, DecisionFilter
 from masis.services.team import EmptyQueue
 from masis.ui.components import linked_table
 from masis.ui.components.linked_table import column, row
-from masis.ui.queue.case_list import case_row
+from masis.ui.queue.case_list import MINE, case_row
 from masis.ui.shell.keys import page_key_map
 from masis.ui.team.adjudication import decisions_on, differences, final_words
 from masis.ui.team.page import read_scores, read_types, score_line, type_line
@@ -671,7 +671,7 @@ def test_a_case_assigned_to_me_is_marked_and_counted(audited_workbench: Workbenc
     assert audited_workbench.store.team.assigned_among("Ada, PhD", [row.id for row in rows]) == {mine}
     assert not audited_workbench.store.team.assigned_among(lead.name, [row.id for row in rows])
     summary = audited_workbench.cases.summary(mine)
-    (_, *_), (marked, *_) = case_row(summary, {})["cells"], case_row(summary, {}, mine=True)["cells"]
+    (_, *_), (marked, *_) = case_row(summary, {})["cells"], case_row(summary, {}, marks=[MINE])["cells"]
     assert [pill["text"] for pill in marked["pills"]] == ["assigned to you"]
     app = opened("overview", reviewer="Ada, PhD")
     (link,) = [link.proto for link in app.get("page_link") if "assigned to you" in link.proto.label]

@@ -35,6 +35,8 @@ def test_figures_come_with_intervals_and_lead_to_their_cases(audited_workbench: 
         assert part in drawn
     assert "the cases" in texts(app)
     assert "simulated" not in texts(app)
+    app = open_page("trust", list="faulty")
+    assert "Found faulty by people: the cases** (2)" in texts(app)
 
 
 def test_labels_that_are_missing_are_asked_for_and_the_orders_are_compared_by_decisions_whatever_is_chosen(

@@ -46,13 +46,14 @@ def critic(type_: Any, severity: Any, description: str = "The dose is too high."
     )
 
 
+NOTHING = "Offline checks: 1 of 1 claim supported, 1 citation resolves"
 LONG = "In a report delayed by the flood of the river and by the strike of the masons, the bridge is said to have "
 
 
 @pytest.mark.parametrize(
     ("answer", "text"),
     [
-        (CLEAN, "Nothing found by the offline checks"),
+        (CLEAN, NOTHING),
         (
             "The bridge is 120 metres long [c1]. It opened in 1931 [7].",
             "Cites [7], which doesn't exist: “It opened in 1931”",
@@ -103,7 +104,7 @@ def test_an_offline_audit_says_what_is_worst_with_the_words_it_is_about(answer: 
         ),
         (
             check("supported", references=(ReferenceCheck(evidence_id="c1", finding="redundant", support=0.1),)),
-            "Nothing found by the offline checks",
+            NOTHING,
         ),
     ],
 )
@@ -157,7 +158,7 @@ def test_a_long_contradiction_is_quoted_around_the_words_that_differ(
         ("fabricated", "Quotes c1 with words that no evidence holds: “a swan”"),
         ("spliced", "Quotes c1 with words from several places: “a swan”"),
         ("other_document", "Quotes c1, but the words stand in c2: “a swan”"),
-        ("verbatim", "Nothing found by the offline checks"),
+        ("verbatim", NOTHING),
     ],
 )
 def test_a_false_quotation_is_worded_by_what_is_false(clean: Run, finding: Any, text: str) -> None:
@@ -228,8 +229,8 @@ def test_an_order_to_the_reader_is_said_wherever_it_stands() -> None:
         ("unscored", "It says why"),
         ("error", "It says why"),
         # true of most answers, and nothing about this one
-        ("revised", "Nothing found by the offline checks"),
-        ("low_quality", "Nothing found by the offline checks"),
+        ("revised", NOTHING),
+        ("low_quality", NOTHING),
     ],
 )
 def test_a_reason_without_an_issue_is_said_where_it_is_about_this_answer(
@@ -343,17 +344,17 @@ def test_a_revision_is_not_what_the_line_is_about(clean: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("model", "who"),
+    ("model", "claims", "text"),
     [
-        ("offline", "the offline checks"),
-        ("offline,openai:gpt-4o", "the model's checks"),
-        ("replay:replies.jsonl", "recorded replies of a model"),
-        ("offline,replay:replies.jsonl", "recorded replies of a model"),
+        ("offline", 1, "Offline checks: 1 of 1 claim supported, 1 citation resolves"),
+        ("offline,openai:gpt-4o", 3, "3 of 3 claims supported, 1 citation resolves"),
+        ("replay:replies.jsonl", 0, "1 citation resolves"),
     ],
 )
-def test_whether_a_model_found_nothing_is_said(clean: Run, model: str, who: str) -> None:
+def test_where_nothing_was_found_the_line_says_what_was_checked(clean: Run, model: str, claims: int, text: str) -> None:
+    found = with_original(clean, claims=(check("supported"),) * claims)
     models = dict.fromkeys(clean.models, model)
-    assert headline(clean.model_copy(update={"models": models})).text == f"Nothing found by {who}"
+    assert headline(found.model_copy(update={"models": models})).text == text
 
 
 def test_an_audit_without_an_iteration_failed(clean: Run) -> None:

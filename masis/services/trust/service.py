@@ -162,7 +162,7 @@ class Own(NamedTuple):
 
 
 def _in_words(seconds: float | None) -> str:
-    return "not recorded" if seconds is None else duration(1000 * seconds)
+    return "not recorded" if seconds is None else duration(1000 * round(seconds))
 
 
 class PlanState(NamedTuple):
@@ -388,10 +388,10 @@ class TrustService:
         frame = self._decided(actor.name, settled=self._hides_open(actor))
         return _work("", frame, _Settled.of(frame), {})
 
-    def today(self, actor: Actor) -> tuple[int, float | None]:
-        """Return how many decisions of this person count that were made today (UTC), and their median seconds."""
+    def today(self, actor: Actor) -> tuple[int, int, float | None]:
+        """Return how many decisions of this person count of today (UTC), the escalations among them, median seconds."""
         frame = pd.DataFrame(self._store.trust.seconds(actor.name, utc_now()[:10]))
-        return len(frame), _median_seconds(frame)
+        return len(frame), int((frame["verdict"] == "escalate").sum()), _median_seconds(frame)
 
     def decisions_by(self, actor: Actor, kind: Literal["decision", "adjudication"] = "decision") -> dict[str, int]:
         """Count the decisions, or adjudications, of each person that this one may count: ``together`` has their sum."""

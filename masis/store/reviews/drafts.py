@@ -8,7 +8,7 @@ drafts under the empty name.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from pydantic import JsonValue
 
@@ -58,6 +58,14 @@ class Drafts(Part):
             values={row["field"]: json.loads(row["value"]) for row in rows},
             saved_at=max((row["saved_at"] for row in rows), default=None),
         )
+
+    def among(self, reviewer: str, subjects: Iterable[str]) -> list[str]:
+        """Which of these subjects a reviewer has drafts of."""
+        rows = self._database.execute(
+            "SELECT DISTINCT subject FROM drafts WHERE reviewer = ? AND subject IN (SELECT value FROM json_each(?))",
+            [reviewer, json.dumps(list(subjects))],
+        )
+        return [row["subject"] for row in rows]
 
     def clear(self, reviewer: str, subject: str, *fields: str) -> None:
         """Let a draft go, or only some fields of it."""

@@ -72,9 +72,9 @@ class TrustReads(Part):
         return self._columns(f"{_DECIDED} AND log.seq > ?{where} ORDER BY log.seq", [pending, after])
 
     def seconds(self, reviewer: str, since: str) -> dict[str, list[Any]]:
-        """Return the ``seconds`` of each decision of a reviewer that counts and was made since a time."""
+        """Return ``verdict`` and ``seconds`` of each decision of a reviewer that counts and was made since a time."""
         return self._columns(
-            """SELECT seconds FROM case_work JOIN decision_log AS log ON log.seq = case_work.entry_seq
+            """SELECT log.verdict, seconds FROM case_work JOIN decision_log AS log ON log.seq = case_work.entry_seq
             JOIN decision_payloads AS written ON written.entry_seq = log.seq
             WHERE case_work.kind = 'decided' AND who = ? AND at >= ?""",
             [reviewer, since],

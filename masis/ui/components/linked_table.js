@@ -63,7 +63,7 @@ function drawTable(root, { data, setTriggerValue }) {
   }
 
   const table = tabled(data.columns.map(column => [column.title, `${column.kind} ${column.hide}`]))
-  table.className = "list"
+  table.className = data.head_stays ? "list stays" : "list"
   table.setAttribute("aria-label", data.description)
   for (const row of data.rows) {
     const line = make("tr", row.marked ? "marked" : "")
@@ -99,4 +99,10 @@ function drawTable(root, { data, setTriggerValue }) {
     return true
   })
   if (focused) links.find(link => link.dataset.open === focused)?.focus()
+  // whoever comes back from a case goes on where they left the list
+  const left = document.activeElement === document.body && links.find(link => link.dataset.open === window.masisLeft)
+  if (left) {
+    window.masisLeft = ""
+    left.focus()
+  }
 }

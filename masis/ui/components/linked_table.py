@@ -65,7 +65,9 @@ def row(*cells: Cell | str | int | None, open: str | None = None, marked: bool =
     return {"cells": list(cells), "open": open or next(links, None), "marked": marked}
 
 
-def linked_table(columns: Sequence[Column], rows: Sequence[Row], *, description: str, key: str) -> str | None:
+def linked_table(
+    columns: Sequence[Column], rows: Sequence[Row], *, description: str, key: str, head_stays: bool = False
+) -> str | None:
     """Draw a table of links; text from outside stays text.
 
     Args:
@@ -73,14 +75,14 @@ def linked_table(columns: Sequence[Column], rows: Sequence[Row], *, description:
         rows: its rows, each with a cell for every column.
         description: what the table lists, for screen readers.
         key: the name of the element.
+        head_stays: whether the titles stay in view while a long table that is as wide as the page is scrolled.
 
     Returns:
         What the link or row clicked just now opens, None where none was.
 
     """
-    opened = _TABLE(
-        data={"columns": columns, "rows": rows, "description": description}, key=key, on_open_change=nothing
-    ).open
+    data = {"columns": columns, "rows": rows, "description": description, "head_stays": head_stays}
+    opened = _TABLE(data=data, key=key, on_open_change=nothing).open
     cells = [cell for each in rows for cell in each["cells"] if isinstance(cell, dict) and "open" not in cell]
     if opened and opened in [cell.get("href") for cell in cells]:
         page, _, query = opened.partition("?")

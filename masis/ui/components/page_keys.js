@@ -29,9 +29,12 @@ class PageKeys {
       if (target.closest(".st-key-final-form")) this.pause = setTimeout(() => target.dispatchEvent(new FocusEvent("focusout", { bubbles: true })), 500)
     }
     document.addEventListener("input", this.types)
+    this.clicks = event => this.begins(event)
+    document.addEventListener("click", this.clicks, true)
   }
 
-  update({ data }) {
+  update({ data, setTriggerValue }) {
+    this.begin = () => setTriggerValue("begin", true)
     const otherCase = this.case && data.case && this.case !== data.case
     const otherPage = data.search && this.page !== undefined && this.page !== data.page // of the queue: its list is read from the top
     if (otherCase || otherPage) document.querySelector(STREAMLIT.elements.main)?.scrollTo(0, 0)
@@ -60,10 +63,24 @@ class PageKeys {
 
   leave() {
     document.removeEventListener("keydown", this.pressed)
+    document.removeEventListener("click", this.clicks, true)
     window.removeEventListener("keydown", this.leads, true)
     document.removeEventListener("input", this.types)
     document.removeEventListener("focusin", this.enters)
     for (const each of ["pointerdown", "keydown"]) document.removeEventListener(each, this.points, true)
+  }
+
+  // The menu leads to a page as it begins, also from that page: Streamlit would keep its address as it is. The keys that
+  // follow are the page's, not the link's.
+  begins(event) {
+    const link = event.target.closest?.(STREAMLIT.elements.navigation_link)
+    if (!link || !this.root.isConnected || event.ctrlKey || event.metaKey || event.shiftKey) return
+    link.blur()
+    if (link.getAttribute("aria-current") !== "page") return
+    event.preventDefault()
+    event.stopImmediatePropagation()
+    document.querySelector(STREAMLIT.elements.main)?.scrollTo(0, 0)
+    if (location.search) this.begin()
   }
 
   // One case of an adjudication gives way to another: until the page is drawn, a key would be meant for the one before,
@@ -119,6 +136,10 @@ class PageKeys {
     if (event.ctrlKey || event.metaKey || event.altKey) return
     const usual = this.usual(at, event.key)
     if (usual) this.takes(usual, event)
+    if (event.key === "Enter" && !event.isComposing && this.data.search && at.closest?.(`.st-key-${this.data.search}`)) {
+      at.blur() // the search has been sent: the next keys are for what it finds
+      whenDrawn(() => { if (document.activeElement === document.body) walk(1) })
+    }
     if (typesIn(at)) return
     const field = this.data.fields[pressedKey(event)]
     // reason and note are there once a verdict is chosen: until then nothing is waited for

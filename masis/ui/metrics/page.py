@@ -40,14 +40,13 @@ from masis.ui.queue.overview import standing_counts
 from masis.ui.shell import address
 from masis.ui.shell.address import link
 from masis.ui.shell.reviewer import actor
-from masis.ui.shell.served_database import command_markdown, served_database, served_workbench
+from masis.ui.shell.served_database import served_database, served_workbench
 from masis.views.charts import rate_chart, spread_chart
 from masis.views.comparison import models_words
 from masis.views.metrics import (
     RATES,
     SPREADS,
     TIMES,
-    Share,
     SpreadView,
     between,
     period_name,
@@ -87,13 +86,6 @@ WHY = 600
 """Characters of the reason why a step failed."""
 PERIODS_LISTED = 60
 """Periods that the table lists, the newest; the charts above it have all."""
-RATE_COLUMNS: list[Column] = [
-    column("Audits", "figure"),
-    *(column(words.title, "figure") for words in RATES.values()),
-    column("Mean time", "figure", hide="hide-medium"),
-    column("Mean quality", "figure", hide="hide-medium"),
-    column("Cost", "figure", hide="hide-medium"),
-]
 
 
 def _recorded(models: Iterable[str | None]) -> list[bool]:
@@ -101,16 +93,22 @@ def _recorded(models: Iterable[str | None]) -> list[bool]:
     return [REPLAY in (model or "") for model in models]
 
 
-def rate_rows(report: MetricsReport, by: str, way: Callable[..., str]) -> list[Row]:
+def rate_table(
+    report: MetricsReport, by: str, way: Callable[..., str], alike: Mapping[Rate, Sequence[Rate]]
+) -> tuple[list[Column], list[Row]]:
     """Return the rates by model of the role that the filter names, or of the newest periods, the newest first.
 
     Every count in a row leads to its runs: ``by`` is the parameter that names the model or the period, and ``way``
-    returns the address of the page with parameters beside its filters.
+    returns the address of the page with parameters beside its filters. Rates that are ``alike`` are one column.
     """
     recorded = _recorded(each.name for each in report.models)
     groups = zip(report.models, recorded, strict=True)
     if by == "at":
         groups = zip(reversed(report.periods[-PERIODS_LISTED:]), repeat(all(recorded)))
+    titles = {first: "; ".join(RATES[each].title for each in rates) for first, rates in alike.items()}
+    details = (column(title, "figure", hide="hide-medium") for title in ("Mean time", "Mean quality", "Cost"))
+    columns = [column("Model" if by == "of" else report.period.capitalize()), column("Audits", "figure")]
+    columns += [*(column(title, "figure") for title in titles.values()), *details]
     rows = []
     for rates, untimed in groups:
         name = rates.name or ""
@@ -118,7 +116,7 @@ def rate_rows(report: MetricsReport, by: str, way: Callable[..., str]) -> list[R
         def link(text: str, show: str, name: str = name) -> Cell:
             return {"text": text, "href": way(**{by: name}, show=show), "open": urlencode({by: name, "show": show})}
 
-        shares = {rate: share_of(rates, rate) for rate in RATES}
+        shares = {rate: share_of(rates, rate) for rate in titles}
         rows.append(
             row(
                 link(model_words(name or "not reported") if by == "of" else period_name(report.period, name), "all"),
@@ -129,7 +127,7 @@ def rate_rows(report: MetricsReport, by: str, way: Callable[..., str]) -> list[R
                 dollars(rates.cost_usd),
             )
         )
-    return rows
+    return columns, rows
 
 
 def run_table(
@@ -242,10 +240,7 @@ def show_metrics(workbench: Workbench) -> None:
     if internals.open:  # drawn only where it is looked at: its charts take most of the page's time
         with internals:
             _machine(found)
-    st.caption(
-        f"Times are UTC. {command_markdown('masis metrics')} prints the same metrics; with telemetry switched on, "
-        "OpenTelemetry receives them too."
-    )
+    st.caption("Times are UTC. On the command line `masis metrics` prints the same.")
 
 
 def _dropping(name: str) -> dict[str, Any]:
@@ -375,31 +370,34 @@ def _figures(figures: Sequence[Figure], *, key: str, description: str) -> None:
         st.rerun()
 
 
-def _rate_figures(total: Rates, *, machine: bool) -> list[Figure]:
-    """Return the rates of the answers, or of how the audits ran; each that is not 0 lists its audits.
-
-    Rates of the same audits are one figure.
-    """
+def _alike(total: Rates) -> dict[Rate, list[Rate]]:
+    """Return each rate with those that are of the same audits; they are one figure, and one column."""
     measures, chosen = served_workbench().metrics, metrics_filter()
-    figures: list[tuple[Rate, Share, list[str]]] = []
-    for rate in (rate for rate, words in RATES.items() if words.machine is machine):
+    found: dict[Rate, list[Rate]] = {}
+    for rate, words in RATES.items():
         share = share_of(total, rate)
-        for first, known, same in figures:
-            if share.held and share == known and measures.same_runs(chosen, first, rate):
-                same.append(f"“{RATES[rate].title}”")
-                break
-        else:
-            figures.append((rate, share, []))
-    return [
-        Figure(
-            RATES[rate].title,
-            share.words,
-            f"{RATES[rate].meaning} The same audits count as {' and '.join(same)}." if same else RATES[rate].meaning,
-            "metrics" if share.held else "",
-            {"show": rate},
+        same = (
+            first
+            for first in found
+            if share.held
+            and RATES[first].machine is words.machine
+            and share == share_of(total, first)
+            and measures.same_runs(chosen, first, rate)
         )
-        for rate, share, same in figures
-    ]
+        found.setdefault(next(same, rate), []).append(rate)
+    return found
+
+
+def _rate_figures(total: Rates, *, machine: bool) -> list[Figure]:
+    """Return the rates of the answers, or of how the audits ran; each that is not 0 lists its audits."""
+    figures = []
+    for rate, (_, *same) in _alike(total).items():
+        words, share = RATES[rate], share_of(total, rate)
+        if words.machine is machine:
+            also = f" Each of them {' and '.join(RATES[each].each for each in same)}." if same else ""
+            page = "metrics" if share.held else ""
+            figures.append(Figure(words.title, share.words, f"{words.meaning}{also}", page, {"show": rate}))
+    return figures
 
 
 def _answers(workbench: Workbench, total: Rates, facets: Facets) -> None:
@@ -461,6 +459,7 @@ def _people(workbench: Workbench, facets: Facets) -> None:
     (own,) = workbench.trust.reviewers(me)
     whose, (yours, *details) = workbench.trust.counts_in_words(me), _own_figures(workbench, own)
     alone = own.decisions == work.decisions and not whose
+    each = not alone and workbench.access.allows(me, "oversee")
     settled = {state: facets.states.get(state, 0) for state in STATE_OF_VERDICT.values()}
     adjudications = Figure(
         "Adjudications",
@@ -474,7 +473,9 @@ def _people(workbench: Workbench, facets: Facets) -> None:
     figures = [
         yours if alone else Figure("Decisions", f"{work.decisions:,}", whose, "decisions", {"kind": "decision"}),
         Figure("Decisions a day", number(work.a_day), f"Mean of {days} on which somebody decided."),
-        Figure("Time a decision", work.took, _PACE),
+        Figure(
+            "Time a decision", work.took, _PACE + (" Team has each person's." if each else ""), "team" if each else ""
+        ),
         *(details if alone else ()),
         *([adjudications] if work.adjudications else []),
         *(
@@ -489,7 +490,7 @@ def _people(workbench: Workbench, facets: Facets) -> None:
             if count
         ),
     ]
-    description = "Of your decisions, the only ones" if alone else "Of the decisions"
+    description = "Of your decisions; nobody else has decided" if alone else "Of the decisions"
     _figures(figures, key="metrics-people", description=description)
     if own.decisions and not alone:
         figures = [yours, Figure("Your time a decision", own.took, _PACE), *details]
@@ -532,7 +533,7 @@ def _people(workbench: Workbench, facets: Facets) -> None:
                 flagged,
                 f"{reads} {sure}",
                 "trust",
-                seen,
+                {**seen, "list": "faulty"},
             ),
             Figure(
                 f"Passed answers that are faulty{how}",
@@ -554,6 +555,8 @@ def _own_figures(workbench: Workbench, own: Own) -> list[Figure]:
     verdicts = [
         f"{own.verdicts[each]:,} {word.text.lower()}" for each, word in DECIDED.items() if own.verdicts.get(each)
     ]
+    if own.verdicts.get("escalate"):
+        verdicts[-1] += ", which leaves its case open"
     figures = [
         Figure(
             "You decided", f"{own.decisions:,}", f"{' · '.join(verdicts)}.", "decisions", mine | {"kind": "decision"}
@@ -691,13 +694,13 @@ def _tables(found: MetricsReport) -> None:
     def way(**parameters: str) -> str:
         return address.link("metrics", **{**filters, **parameters})
 
-    role, period = found.measure_filter.role, found.period
+    role, period, alike = found.measure_filter.role, found.period, _alike(found.total)
     opened = None
-    for by, name, heading in (("of", role, f"By model of the {role}"), ("at", period, f"By {period}")):
+    for by, heading in (("of", f"By model of the {role}"), ("at", f"By {period}")):
         st.header(heading)
         if by == "at" and len(found.periods) > PERIODS_LISTED:
             st.caption(f"The newest {PERIODS_LISTED} of {len(found.periods):,}; the charts above have all.")
-        columns, rows = [column(name.capitalize()), *RATE_COLUMNS], rate_rows(found, by, way)
+        columns, rows = rate_table(found, by, way, alike)
         opened = linked_table(columns, rows, description=heading, key=f"metrics-by-{by}") or opened
     if opened:
         _go(**dict(parse_qsl(opened)))

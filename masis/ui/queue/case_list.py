@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import tempfile
 import zipfile
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -47,7 +48,7 @@ FIGURES: dict[QueueOrder, str] = {"risk": "Severity", "disagreement": "Disagreem
 """The orders that go by what audits found, each with its figure; the others show the quality alone."""
 ORDER_SAYS: dict[QueueOrder, str] = {
     "risk": "What is wrong comes first, then what could not be confirmed, then what passed; in each the most severe "
-    "issue, then the strongest signs of a fault.",
+    "issue, then the most claims in doubt.",
     "disagreement": "Where citation engine, critic and evaluator differ most comes first: the figure is the gap, 0 to "
     "1, between the highest and the lowest of citation score, critic's confidence and faithfulness.",
     "least_confident": "Unscored answers come first, then those the critic trusts least.",
@@ -88,28 +89,28 @@ def show_cases(workbench: Workbench) -> None:
         _no_match(workbench, case_filter)
         return
     way = address.list_parameters()  # once: reading the address for each row took a quarter of the page's time
-    mine = workbench.store.team.assigned_among(actor().name, (summary.id for summary in page.rows))
+    marks = own_marks(workbench, page.rows)
     for_me = {summary.id for summary in adjudications.rows}
     # what is most serious first stands together by state already, and what was found says it
     alike = len(shown.standings) == 1
     brief = (alike or shown.order == "risk") and "decided" not in (shown.standings or ("decided",))
-    marked = _MARKED[:1] if alike else _MARKED  # of those that wait, each may wait for something else
+    stated = _MARKED[:1] if alike else _MARKED  # of those that wait, each may wait for something else
     rows = [
         case_row(
             summary,
             way,
             order=shown.order,
             state=state_cell(workbench, summary, adjudicate=summary.id in for_me)
-            if summary.standing in marked or not brief
+            if summary.standing in stated or not brief
             else None,
             brief=brief,
-            mine=summary.id in mine,
+            marks=marks[summary.id],
             adjudicate=summary.id in for_me,
         )
         for summary in page.rows
     ]
     columns = case_columns(shown.order, brief=brief)
-    if opened := linked_table(columns, rows, description="Cases", key="case-list"):
+    if opened := linked_table(columns, rows, description="Cases", key="case-list", head_stays=True):
         if opened in for_me:
             st.switch_page("pages/team.py", query_params={"case": opened})
         address.open_case(opened)
@@ -173,7 +174,7 @@ def _standings(workbench: Workbench, facets: Facets, case_filter: CaseFilter) ->
     )
     if split and lesser:
         parts = {address.in_words(SEVERITY): f"Lesser issues only {lesser:,}"}
-        parts["none"] = f"Without an issue {counts['nothing_found'] - lesser:,}"
+        parts["none"] = f"No issue, at most a remark {counts['nothing_found'] - lesser:,}"
         asked = address.value("severity")
         st.pills(
             "With and without lesser issues",
@@ -242,8 +243,8 @@ def _narrowed(
     first = (case_filter.page - 1) * case_filter.size + 1
     part = f"{first:,} to {first + len(page.rows) - 1:,} of " if page.total > len(page.rows) else ""
     left_out = ", decided ones left out" if case_filter.standings == NOT_DECIDED else ""
-    order = order_says(shown)
-    says = f"**{part}{counted(page.total, 'case')}**{left_out}. {order} **?** shows the keys."
+    order = f" {order_says(shown)}" if page.total > 1 else ""
+    says = f"**{part}{counted(page.total, 'case')}**{left_out}.{order} **?** shows the keys."
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="list-head"):
         st.caption(f"{says} :material/visibility_off: {MACHINE_HIDDEN}" if blind else says, width="content")
         adjudications_link(adjudications)
@@ -268,10 +269,10 @@ def order_says(shown: CaseFilter) -> str:
     if shown.order != "risk" or len(shown.standings) != 1:
         return ORDER_SAYS[shown.order]
     if shown.severities == ("none",):
-        return "The strongest signs of a fault come first."
+        return "Those with the most claims and the least confidence come first."
     if shown.standings == ("nothing_found",) and not shown.severities:
         return "Those with a lesser issue come first, the most severe of them before the others."
-    return "The most severe issue comes first, then the strongest signs of a fault."
+    return "The most severe issue comes first, then the most claims in doubt."
 
 
 def _put_on_first_page(name: str, text: str) -> None:
@@ -280,7 +281,8 @@ def _put_on_first_page(name: str, text: str) -> None:
 
 
 def _no_match(workbench: Workbench, case_filter: CaseFilter) -> None:
-    st.markdown("**No case matches.** Remove a word from the search, or choose fewer filters.")
+    searched = " Questions, answers and evidence are searched, not what audits found." if case_filter.text else ""
+    st.markdown(f"**No case matches.** Remove a word from the search, or choose fewer filters.{searched}")
     decided = case_filter.model_copy(update={"standings": ("decided",)})
     with st.container(horizontal=True):
         st.button("Clear search and filters", on_click=address.clear, args=(_NARROWS,))
@@ -415,6 +417,19 @@ def case_columns(order: QueueOrder, *, brief: bool = False) -> list[Column]:
 
 
 MINE: LabelData = {"text": "assigned to you", "tone": "busy", "meaning": "Somebody gave this case to you to decide"}
+BEGUN: LabelData = {
+    "text": "draft",
+    "tone": "warn",
+    "meaning": "You have begun a decision on it and not submitted it",
+}
+
+
+def own_marks(workbench: Workbench, listed: Sequence[CaseSummary]) -> dict[str, list[LabelData]]:
+    """Return by case what only whoever looks sees: that it is assigned to them, that they have a draft on it."""
+    ids = [summary.id for summary in listed]
+    mine = workbench.store.team.assigned_among(actor().name, ids)
+    begun = workbench.drafts.begun(actor(), ids)
+    return {each: [*([MINE] if each in mine else []), *([BEGUN] if each in begun else [])] for each in ids}
 
 
 def case_row(
@@ -425,7 +440,7 @@ def case_row(
     page: str = "review",
     state: Cell | None = None,
     brief: bool = False,
-    mine: bool = False,
+    marks: Sequence[LabelData] = (),
     adjudicate: bool = False,
 ) -> Row:
     """Return a case as a row of ``case_columns``.
@@ -437,7 +452,7 @@ def case_row(
         page: where the row leads.
         state: where it stands; left out where what was found says it.
         brief: whether the list has no column of states: one given stands under the question.
-        mine: whether the case is assigned to whoever looks at the list.
+        marks: what only whoever looks at the list sees of it.
         adjudicate: whether it waits for their adjudication, where the row leads.
 
     """
@@ -445,7 +460,7 @@ def case_row(
     below = "  ·  ".join(each for each in (summary.field, summary.id) if each)
     aside: Cell = state if brief and state else {}
     question: Cell = {"text": summary.query, "href": href, "open": summary.id}
-    question["pills"] = [*([MINE] if mine else []), *aside.get("pills", ())]
+    question["pills"] = [*marks, *aside.get("pills", ())]
     question["below"] = [*aside.get("below", ()), below]
     worst, _, others = (summary.headline or "").partition("\n")
     found: Cell | None = {"text": worst, "quote": others} if worst else None
@@ -468,10 +483,10 @@ def severity_cell(summary: CaseSummary) -> Cell | None:
     """Return how severe the worst issue of a case is; None where it is not audited, or what was found is hidden."""
     if not summary.iterations:
         return None
-    passed = summary.standing == "nothing_found"  # what the acceptance rule lets pass has a neutral colour
     if summary.severity is None:
-        return {"text": "" if passed else "none"}
+        return {"text": "none"}
     word = SEVERITY[summary.severity]
+    passed = summary.standing == "nothing_found"  # what the acceptance rule lets pass has a neutral colour
     return {"pills": [label(word._replace(tone="calm") if passed else word)]}
 
 

@@ -28,6 +28,7 @@ from masis.ui.queue.case_list import (
     adjudications_link,
     case_columns,
     case_row,
+    own_marks,
     show_nothing_yet,
 )
 from masis.ui.review.decisions import entry_context
@@ -85,14 +86,15 @@ def headline(facets: Facets) -> str:
     return "No case needs review"
 
 
-def pace(decided: int, seconds: float | None, waiting: int) -> str:
+def pace(decided: int, escalated: int, seconds: float | None, waiting: int) -> str:
     """Say how many cases a person decided today, in what time, and how long what waits takes; "" before the first."""
-    took = f", in {duration(1000 * seconds)} each (median)" if seconds else ""
+    if not decided:
+        return ""
+    still = f" ({escalated:,} escalated: {'it waits' if escalated == 1 else 'they wait'})" if escalated else ""
+    took = f", in {duration(1000 * round(seconds))} each (median)" if seconds else ""
     minutes = max(1, round((seconds or 0) * waiting / 60))
     left = f" At that pace the {waiting:,} that need review take about {duration(60_000 * minutes)}."
-    return (
-        f"You decided {counted(decided, 'case')} today{took}.{left if took and waiting > 1 else ''}" if decided else ""
-    )
+    return f"You decided {counted(decided, 'case')} today{still}{took}.{left if took and waiting > 1 else ''}"
 
 
 def standing_counts(
@@ -150,9 +152,9 @@ def _waiting(workbench: Workbench, facets: Facets) -> None:
         st.caption(random if blind else ORDER_SAYS["risk"], width="content")
     page = workbench.cases.find_for(actor(), CaseFilter(states=("needs_review",), size=WAITING_SHOWN))
     _assigned(workbench)
-    mine = workbench.store.team.assigned_among(actor().name, (summary.id for summary in page.rows))
+    marks = own_marks(workbench, page.rows)
     order: QueueOrder = "random" if blind else "risk"
-    rows = [case_row(summary, {}, order=order, mine=summary.id in mine) for summary in page.rows]
+    rows = [case_row(summary, {}, order=order, marks=marks[summary.id]) for summary in page.rows]
     columns = case_columns(order, brief=True)
     if opened := linked_table(columns, rows, description="Cases that need review", key="waiting"):
         st.switch_page("pages/review.py", query_params={"case": opened})

@@ -79,7 +79,7 @@ CHANGE = Key("M", "M", "Change the verdict that stands on a settled case, or kee
 UNDO_FINAL = Key("U", "U", "Undo your final verdict shown, else the one you recorded last")
 RECORD = Key("Ctrl+Enter", "Ctrl Enter", "Record the final verdict and open the next case, also while typing")
 AGREE = Key("A", "A", "Agree with the grade of the opened abstract")
-SEARCH = Key("/", "/", "Search the queue")
+SEARCH = Key("/", "/", "Search the queue; Enter leads to the first row found")
 
 _DECIDE = (APPROVE, OVERRIDE, REJECT, ESCALATE, REASON, TAKE, INSERT, NOTE, LABELS, LABEL_WORDS, REPORT)
 GROUPS: tuple[tuple[str, tuple[Key, ...]], ...] = (
@@ -155,4 +155,9 @@ def page_keys(page: str) -> None:
     case_id = address.value("case")
     about = {"focus": st.session_state.pop(_FOCUS, None), "case": case_id, "page": address.value("page")}
     about |= {"borrowed": st.session_state.pop(_BORROWED, []), "name": page, "at": st.session_state.pop(_OPEN_AT, "")}
-    _KEYS(data={**page_key_map(page, case_id), **about}, key="page-keys")
+    # the menu's link to the page that is open: it begins anew
+    _KEYS(
+        data={**page_key_map(page, case_id), **about},
+        key="page-keys",
+        on_begin_change=lambda: address.clear(list(st.query_params)),
+    )

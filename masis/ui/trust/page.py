@@ -36,7 +36,7 @@ from masis.ui.shell import address
 from masis.ui.shell.keys import open_at
 from masis.ui.shell.permissions import needs
 from masis.ui.shell.reviewer import actor
-from masis.ui.shell.served_database import command_markdown, served_database, served_workbench
+from masis.ui.shell.served_database import served_database, served_workbench
 from masis.ui.trust.charts import rate_over_time_chart, reliability_chart, yield_chart
 from masis.views.markdown import escaped
 from masis.views.words import FLAG, HOW_IT_RAN, REASON, Word, model_words
@@ -93,7 +93,7 @@ def show_trust(workbench: Workbench) -> None:
         _show_next(workbench, _yields(*key))
     else:
         _show_own(key)
-    st.caption(f"{command_markdown('masis trust')} prints the same figures. docs/trust.md says how each is computed.")
+    st.caption("On the command line `masis trust` prints the same. docs/trust.md says how each is computed.")
 
 
 def trust_filter() -> TrustFilter:
@@ -302,8 +302,9 @@ FOUND_WORDS = {
     "must_look": "Something is wrong",
     "not_certified": "Not confirmed: goes to a person",
     "nothing found": "Nothing found: may pass",
+    "faulty": "Found faulty by people",
 }
-"""What the audit says of an answer, and what becomes of it."""
+"""What the audit says of an answer, and what becomes of it; and what people say of it."""
 
 BRACKETS = "In brackets: of how many, and the range that holds the true share 95 times in 100."
 
@@ -320,7 +321,10 @@ def _flag_words(name: str) -> str:
 
 
 def _case_list(rows: pd.DataFrame) -> None:
-    """List the cases behind the row that was chosen: answers, or the claims or references of one verdict."""
+    """List the cases behind the row that was chosen: answers, or the claims or references of one verdict.
+
+    ``faulty`` are all that people found faulty, each with what the audit found.
+    """
     chosen = address.value("list")
     if not chosen or not len(rows):
         return
@@ -329,14 +333,17 @@ def _case_list(rows: pd.DataFrame) -> None:
         lists = [rows[name].str.contains(f'"{flag}"', regex=False) for name in ("flags", "reasons") if name in rows]
         chosen_rows = functools.reduce(operator.or_, lists, pd.Series(False, index=rows.index))
     else:
-        chosen_rows = rows["found"] == chosen
+        chosen_rows = rows["faulty"].eq(True) if chosen == "faulty" else rows["found"] == chosen
     listed = rows[chosen_rows & rows["faulty"].notna()].sort_values("faulty", ascending=False)
+    by_audit = chosen == "faulty"
+    notes = listed["found"].map(_found_words) if by_audit else listed["faulty"].map({True: "faulty", False: "right"})
     open_at("trust-cases")
     with st.container(key="trust-cases"):
         _cases(
             [str(case) for case in listed["case_id"]],
             f"{_flag_words(flag) if chosen != flag else _found_words(chosen)}: the cases",
-            notes=["faulty" if each else "right" for each in listed["faulty"]],
+            notes=list(notes),
+            noted="The audit" if by_audit else "People",
         )
 
 
