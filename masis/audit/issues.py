@@ -7,6 +7,7 @@ CRITIC-LOOP-ISSUE and DRAFT-CRITIQUE-ISSUE have for it.
 from __future__ import annotations
 
 import hashlib
+import re
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from itertools import count
@@ -367,7 +368,8 @@ def about_same_words(issues: Iterable[Issue]) -> list[list[Issue]]:
     """Return issues with those that are about the same words: to a reader they are one fault.
 
     What the checks found sets the words. The critic speaks of whole sentences, in which several may be wrong: what it
-    raises goes with the first of them.
+    raises goes with the first of them. Where it is about no words, but says that a missing point is left out, it goes
+    with that point.
     """
     faults: list[list[Issue]] = []
     placed: list[
@@ -379,7 +381,10 @@ def about_same_words(issues: Iterable[Issue]) -> list[list[Issue]]:
 
     for issue in sorted(issues, key=breadth):
         if issue.start is None or issue.end is None:
-            faults.append([issue])
+            if (said := next((each for each in faults if _repeats(issue, each[0])), None)) is not None:
+                said.append(issue)
+            else:
+                faults.append([issue])
             continue
         at = bisect_left(placed, issue.start, key=lambda each: each[1] - 1)
         if at < len(placed) and placed[at][0] < max(issue.end, issue.start + 1):
@@ -388,6 +393,28 @@ def about_same_words(issues: Iterable[Issue]) -> list[list[Issue]]:
         faults.append([issue])
         placed.insert(at, (issue.start, issue.end, faults[-1]))
     return faults
+
+
+_WORD = re.compile(r"\w{4,}")
+_LETTERS = 4
+"""Letters by which two forms of a word are taken for one."""
+LEAST_REPEATED = 0.5
+"""Share of the words of a missing point that the critic must have, so that it speaks of that point."""
+_OMISSIONS: frozenset[IssueType] = frozenset({"missing_info", "incomplete", "incomplete_reasoning"})
+
+
+def word_stems(text: str) -> set[str]:
+    """Return the longer words of a text, each by its first letters: those that two sentences share show one topic."""
+    return {each.casefold()[:_LETTERS] for each in _WORD.findall(text)}
+
+
+def _repeats(issue: Issue, point: Issue) -> bool:
+    """Whether the critic says of an answer as a whole that it leaves out this missing point."""
+    if issue.source != "critic" or issue.type not in _OMISSIONS or point.rule != "missing_information":
+        return False
+    missing = word_stems(point.description.partition(": ")[2] or point.description)
+    same = len(missing & word_stems(f"{issue.description} {issue.reason}"))
+    return bool(set(issue.evidence_ids) & set(point.evidence_ids)) and same >= LEAST_REPEATED * len(missing) > 0
 
 
 def numbered(issues: Iterable[Issue], first: int = 1) -> Iterable[Issue]:

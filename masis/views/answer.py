@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NotRequired, TypedDict, get_args
 
-from masis.audit.issues import about_same_words
+from masis.audit.issues import about_same_words, word_stems
 from masis.audit.sentences import split_sentences
 from masis.schema.audit import ClaimCheck, Issue
 from masis.schema.case import Case, Evidence, Severity
@@ -337,11 +337,12 @@ def _issues(case: Case, iteration: Iteration, courses: dict[str, Course]) -> tup
             data["target"] = target_key("sentence", *span)
         if (claim := next((at for at in map(claim_of, (first, *others)) if at is not None), None)) is not None:
             data["claim"] = claim
-        if first.rule == "missing_information":
+        if (point := next((each for each in (first, *others) if each.rule == "missing_information"), None)) is not None:
             data["claim"] = -number
             cited = "".join(f" [{name}]" for name in data["evidence"])
-            data["insert"] = f"{head['description'].rstrip('. ')}{cited}."
-            data["after"] = _citing(iteration, data["evidence"], head["description"])
+            says = worded(point, first)["description"]
+            data["insert"] = f"{says.rstrip('. ')}{cited}."
+            data["after"] = _citing(iteration, data["evidence"], says)
         if course := courses.get(first.id):
             data["course"] = label(COURSE[course])
         issues.append(data)
@@ -376,8 +377,8 @@ def _citing(iteration: Iteration, evidence: Collection[str], point: str) -> str:
     found = [each.sentence for each in audit.citations if each.evidence_id in evidence and each.sentence is not None]
     if not found:
         return ""
-    said = _words(point)
-    shared = {each: len(_words(audit.sentences[each].text) & said) for each in found}
+    said = word_stems(point)
+    shared = {each: len(word_stems(audit.sentences[each].text) & said) for each in found}
     place = max(found, key=lambda each: (shared[each] if shared[each] > 1 else 0, each))
     sentence = audit.sentences[place]
     ends = [each.marker_end for each in audit.citations if each.sentence == place]
@@ -394,22 +395,17 @@ def _word(issue: Issue) -> Word:
     return word._replace(tone="bad") if issue.source == "critic" and issue.major else word
 
 
-_WORD = re.compile(r"\w{4,}")
-_LETTERS = 4
-"""Letters by which two forms of a word are taken for one."""
 LEAST_SAID = 0.3
 """Share of the words of a missing point that a sentence must have, so that it is where the evidence says the point."""
 
 
-def _words(text: str) -> set[str]:
-    return {each.casefold()[:_LETTERS] for each in _WORD.findall(text)}
-
-
 def _said_in(text: str, point: str) -> Iterator[Span]:
     """Yield the sentences of a chunk that say a missing point, the one that says most of it first."""
-    left = _words(point)
+    left = word_stems(point)
     least = max(2, LEAST_SAID * len(left))
-    sentences = [(Span(each.start, each.end), _words(text[each.start : each.end])) for each in split_sentences(text)]
+    sentences = [
+        (Span(each.start, each.end), word_stems(text[each.start : each.end])) for each in split_sentences(text)
+    ]
     while sentences:
         span, said = max(sentences, key=lambda each: len(each[1] & left))
         if len(said & left) < least:

@@ -13,6 +13,7 @@ from difflib import SequenceMatcher
 from types import MappingProxyType
 from typing import NamedTuple
 
+from masis.audit.issues import about_same_words
 from masis.schema.audit import CitationAudit, ClaimCheck, Contradiction, Issue
 from masis.schema.case import Severity
 from masis.schema.review import Standing
@@ -83,6 +84,9 @@ _LESSER = frozenset({"missing", "uncited", "lesser", "conflict"})
 
 _OF_A_CLAIM = frozenset({"contradicted", "unsupported", "partial"})
 """Kinds that are about the words of a claim; the others are about its sentence."""
+
+_TAKES_ITS_WORDS = frozenset({"fabricated", "misquoted"})
+"""Kinds under which the list of issues draws whatever else is raised about their words."""
 
 _NO_ISSUE = frozenset({"failed", "reason", "uncertified"})
 """Kinds that no issue of the answer is counted under."""
@@ -261,8 +265,11 @@ def _found(audit: CitationAudit, claims: Sequence[ClaimCheck], issues: Sequence[
         (kind, text, None, range(0)) for kind, text in _sentences(audit, ())
     ]
     objections: dict[int | None, Issue] = {}
+    again = {each for fault in about_same_words(issues) for each in _under_the_gravest(fault)}
+    again_claimed = {(each.start, each.end) for each in again if each.source == "claims" and each.start is not None}
+    counting = [each for each in claims if (each.claim.start, each.claim.end) not in again_claimed]
     for issue in issues:
-        if kind := _kind_of(issue):
+        if (kind := _kind_of(issue)) and issue not in again:
             within = None if issue.start is None else bisect_right(starts, issue.start) - 1
             lines.append((kind, _issue_line(issue), within, range(0)))
             if kind in ("safety", "serious"):
@@ -275,7 +282,7 @@ def _found(audit: CitationAudit, claims: Sequence[ClaimCheck], issues: Sequence[
             check.claim.sentence,
             range(check.claim.start or 0, (kind in _OF_A_CLAIM and check.claim.end) or 0),
         )
-        for check in sorted(claims, key=lambda check: not _exact(check))
+        for check in sorted(counting, key=lambda check: not _exact(check))
         for kind, text in _sentences(unquoted, (check,), objections)
     ]
     gravity = [*KINDS]
@@ -300,11 +307,16 @@ def _found(audit: CitationAudit, claims: Sequence[ClaimCheck], issues: Sequence[
         found["uncited"] = _Line((Quotation(uncited[0]),)), len(uncited)
     if undecided := [
         check
-        for check in claims
+        for check in counting
         if check.verdict == "unverifiable" and (check.claim.sentence is None or not accused[check.claim.sentence])
     ]:
         found["unconfirmed"] = _unconfirmed(undecided, len(claims)), len(undecided)
     return {kind: found[kind] for kind in KINDS if kind in found}
+
+
+def _under_the_gravest(fault: Sequence[Issue]) -> Sequence[Issue]:
+    first, *others = sorted(fault, key=lambda each: [*KINDS].index(_kind(each)))
+    return others if first.start is None or _kind(first) in _TAKES_ITS_WORDS else ()
 
 
 def _reasons(run: Run, found: Collection[str]) -> Iterator[tuple[str, tuple[_Line, int]]]:

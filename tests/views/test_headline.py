@@ -10,6 +10,7 @@ from masis import run_audit
 from masis.audit.text.instructions import find_instructions
 from masis.schema.audit import Claim, ClaimCheck, Contradiction, Issue, QuoteCheck, ReferenceCheck
 from masis.schema.run import ReviewCode, ReviewReason, Run
+from masis.views.answer import answer_view
 from masis.views.headline import KINDS, LONGEST_HEADLINE, LONGEST_IN_HEAD, headline, standing
 from tests.audit import factories
 from tests.cases import case_of
@@ -389,6 +390,32 @@ def test_what_the_critic_says_of_an_accused_sentence_is_no_second_fault() -> Non
     assert headline(with_original(run, issues=(said,)))[1:] == ("contradicted", (("contradicted", 1),), False)
     elsewhere = said.model_copy(update={"start": None, "end": None})
     assert headline(with_original(run, issues=(elsewhere,))).others == "1 serious issue by the critic"
+
+
+def test_what_the_critic_repeats_counts_once_as_the_list_of_issues_draws_it() -> None:
+    answer = "The bridge is 120 metres long [c1]. It opened in 1950 [7]."
+    case, run = case_of(answer, EVIDENCE), audited(answer)
+    at = answer.index("[7]")
+    whole = {"start": None, "end": None, "evidence_ids": ("c2",)}
+    point = factories.issue("medium", source="claims", rule="missing_information", type="missing_info").model_copy(
+        update={**whole, "description": "Missing information: Growth was 11.9% in the year after the flood."}
+    )
+    repeats = critic("incomplete", "low", "The growth in the year after the flood is left out.")
+    cited = (
+        *run.iterations[0].issues,
+        critic("hallucination", "medium").model_copy(update={"start": at, "end": at + 3}),
+        point,
+        repeats.model_copy(update={"id": "x", **whole}),
+        repeats.model_copy(update={"id": "y", **whole, "description": "Nothing is said about the masons."}),
+    )
+    changed = with_original(run, issues=cited)
+    line, shown = headline(changed), answer_view(case, changed, 0)["issues"]
+    assert line.others == "1 missing point · 1 lesser issue by the critic"
+    assert [(each["label"]["text"], len(each["also"])) for each in shown] == [
+        ("fabricated", 2),
+        ("missing point", 1),
+        ("incomplete", 0),
+    ]
 
 
 def test_every_kind_has_words_to_count_it_by() -> None:
