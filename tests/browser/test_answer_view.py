@@ -334,6 +334,17 @@ def test_a_long_id_breaks_behind_its_separators_only(mount: Callable[..., Mounte
     assert all(line.rstrip()[-1] in "-_·" for line in lines[:-1])
 
 
+def test_the_queue_goes_on_at_the_row_that_took_the_place_of_a_case_that_is_gone(mount: Callable[..., Mounted]) -> None:
+    columns = [{"title": "Question", "kind": "main", "hide": ""}]
+    cells = [{"text": name, "href": f"review?case={name}", "open": name} for name in ("a", "b", "c")]
+    rows = [{"cells": [cell], "open": cell["open"], "marked": False} for cell in cells]
+    mounted = mount("linked_table")
+    mounted.draw({"columns": columns, "rows": rows, "description": "Cases", "head_stays": True})
+    mounted.page.evaluate("window.masisLeft = 'b'")
+    table = mounted.draw({"columns": columns, "rows": [rows[0], rows[2]], "description": "Cases", "head_stays": True})
+    expect(table.get_by_role("link", name="c")).to_be_focused()
+
+
 def test_a_count_in_a_table_separates_its_thousands(mount: Callable[..., Mounted]) -> None:
     columns = [{"title": title, "kind": "figure", "hide": ""} for title in ("Approved", "Rejected")]
     row = {"cells": [1520, None, {"text": "Ana", "href": "queue?assignee=Ana"}], "open": None, "marked": False}

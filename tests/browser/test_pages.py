@@ -146,6 +146,16 @@ def test_rows_of_the_queue_are_walked_and_opened_by_keys_and_the_keys_of_a_page_
     tab.settle()
     page.go_back()
     expect(page.locator("table.list a[data-open=docs-02-altered]")).to_be_focused()
+    page.keyboard.press("Enter")
+    page.get_by_role("button", name="Queue").click()
+    expect(page.locator("table.list a[data-open=docs-02-altered]")).to_be_focused()
+    page.mouse.move(box["x"] + 5, links.last.bounding_box()["y"] + 5)
+    grounds = "rows => rows.map(row => getComputedStyle(row).backgroundColor)"
+    drawn = page.locator("table.list tbody tr").evaluate_all(grounds)
+    assert [drawn.count(each) for each in (drawn[1], drawn[-1])] == [
+        1,
+        6,
+    ]  # the row under the mouse isn't the chosen one
 
 
 def test_a_search_leads_to_its_first_row_and_the_menu_to_the_queue_as_it_begins(served: str, open_tab: OpenTab) -> None:

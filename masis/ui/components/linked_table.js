@@ -15,6 +15,27 @@ export default function (component) {
   return () => window.removeEventListener("masis-row", walked)
 }
 
+// Whoever comes back from a case goes on where they left the list; of a case that is gone since, at the row that took its
+// place. The page that is left has the focus for a moment still, as where its link was clicked.
+function goesOn(links, isQueue) {
+  const here = id => links.find(link => link.dataset.open === id)
+  const before = (isQueue && window.masisRows) || []
+  const at = before.indexOf(window.masisLeft)
+  const left = here(window.masisLeft) ?? (at < 0 ? null : before.slice(at + 1).map(here).find(Boolean) ?? links.at(-1))
+  if (isQueue) window.masisRows = links.map(link => link.dataset.open)
+  if (!left) return
+  window.masisLeft = left.dataset.open
+  const until = Date.now() + 2000
+  const enter = () => {
+    if (!left.isConnected) return
+    if (document.activeElement === document.body) {
+      left.focus()
+      window.masisLeft = ""
+    } else if (Date.now() < until) setTimeout(enter, 50)
+  }
+  enter()
+}
+
 function drawTable(root, { data, setTriggerValue }) {
   const version = JSON.stringify(data)
   if (root.dataset.version === version) return
@@ -99,10 +120,5 @@ function drawTable(root, { data, setTriggerValue }) {
     return true
   })
   if (focused) links.find(link => link.dataset.open === focused)?.focus()
-  // whoever comes back from a case goes on where they left the list
-  const left = document.activeElement === document.body && links.find(link => link.dataset.open === window.masisLeft)
-  if (left) {
-    window.masisLeft = ""
-    left.focus()
-  }
+  goesOn(links, data.head_stays)
 }
