@@ -24,6 +24,8 @@ from masis.views.words import SEVERITY, Tone
 
 LONGEST_HEADLINE = 150
 """Characters of a headline: what a row of the queue shows in two lines at 1440 pixels."""
+LONGEST_WITH_POINT = 210
+"""Characters of one with the critic's words: a third line of the row, where it says what the evidence has."""
 LONGEST_IN_HEAD = 260
 """Characters of the line in the head of a case: two lines of the page."""
 
@@ -105,8 +107,8 @@ class Quotation(NamedTuple):
 
     @property
     def least(self) -> int:
-        """Characters that it keeps where what the evidence says takes the room: those that it is about, led in."""
-        return max(LEAST_QUOTED, len(self.about) + LED_IN)
+        """Characters that it keeps where what the evidence says takes the room: those that it is about."""
+        return max(LEAST_QUOTED, len(self.about) + len("……"))
 
 
 class _Line(NamedTuple):
@@ -119,6 +121,7 @@ class _Line(NamedTuple):
         quoted = [each for each in self.parts if isinstance(each, Quotation)]
         if not quoted:
             return _cut(_clean("".join([lead, *map(str, self.parts)]), LONGEST_TEXT), longest)
+        longest = max(longest, LONGEST_WITH_POINT) if any(each.marks == ("", "") for each in quoted) else longest
         ours = sum(len(each) if isinstance(each, str) else sum(map(len, each.marks)) for each in self.parts)
         lengths = {each: len(_plain(each.words)) for each in quoted}
         room = max(longest - len(lead) - ours, 20 * len(quoted))

@@ -11,7 +11,7 @@ from masis.audit.text.instructions import find_instructions
 from masis.schema.audit import Claim, ClaimCheck, Contradiction, Issue, QuoteCheck, ReferenceCheck
 from masis.schema.run import ReviewCode, ReviewReason, Run
 from masis.views.answer import answer_view
-from masis.views.headline import KINDS, LONGEST_HEADLINE, LONGEST_IN_HEAD, headline, standing
+from masis.views.headline import KINDS, LONGEST_IN_HEAD, LONGEST_WITH_POINT, headline, standing
 from tests.audit import factories
 from tests.cases import case_of
 
@@ -311,7 +311,7 @@ def test_an_objection_of_the_critic_says_what_the_answer_has_and_what_the_eviden
     [
         (
             "the terms permit any use below the quota",
-            "The answer says “…a free-tier key, since the terms permit any use below",
+            "The answer says “…run on a free-tier key, since the terms permit any use below",
         ),
         ("permit", "The terms are misread. c2 says"),
         ("words of another sentence", "The terms are misread. c2 says"),
@@ -322,7 +322,10 @@ def test_a_long_quotation_shows_the_words_at_fault_or_what_the_critic_says_of_it
     clean: Run, at_fault: str | None, text: str
 ) -> None:
     quote = "Your start-up's app may run on a free-tier key, since the terms permit any use below the quota"
-    reason = "c2 says that free-tier keys may not be used in any commercial product or service"
+    reason = (
+        "c2 says that free-tier keys may not be used in any commercial product or service, and may be suspended "
+        "without notice"
+    )
     objection = critic("contradiction", "high", "The terms are misread.").model_copy(
         update={"quote": quote, "reason": f"{reason}.", "evidence_ids": ("c2",), "start": 0, "end": len(quote)}
     )
@@ -332,9 +335,9 @@ def test_a_long_quotation_shows_the_words_at_fault_or_what_the_critic_says_of_it
     run = with_original(clean, claims=(found,) if at_fault else (), issues=(objection,))
     line = headline(run).text
     assert line.startswith(text)
-    assert len(line) <= LONGEST_HEADLINE
+    assert len(line) <= LONGEST_WITH_POINT
     if at_fault and " " in at_fault and at_fault in quote:
-        assert f"{at_fault}”. c2 says that free-tier keys may not" in line
+        assert f"{at_fault}”. {reason}" in line
         assert headline(run, LONGEST_IN_HEAD).text == f"The answer says “{quote}”. {reason}"
 
 
@@ -379,7 +382,7 @@ def test_text_from_outside_stays_one_short_line_without_signs_that_turn_it(clean
     ]
     for run in shown:
         text = headline(run).text
-        assert len(text) <= LONGEST_HEADLINE + 20
+        assert len(text) <= LONGEST_WITH_POINT + 20
         assert text.isprintable()
         assert not set(text) & set("\u202e\u2066\n\x00")
 
