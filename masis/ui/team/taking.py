@@ -85,12 +85,12 @@ def why_nothing(empty: EmptyQueue) -> str:
     """Return the sentences that say why a reviewer finds no case in a queue."""
     if not empty.waiting:
         where = (
-            f"{counted(empty.elsewhere, 'case')} outside of this search and its filters still "
+            f"{counted(empty.elsewhere, 'case')} outside of it and its filters still "
             f"{'waits' if empty.elsewhere == 1 else 'wait'}."
             if empty.elsewhere
             else "Import more cases, or look at the decided ones."
         )
-        return f"No case in this queue waits for a decision any more. {where}"
+        return f"No case in this {'search' if empty.elsewhere else 'queue'} waits for a decision any more. {where}"
     parts = []
     if empty.decided:
         parts.append(f"{counted(empty.decided, 'case')} you have decided wait for other reviewers")
