@@ -970,7 +970,7 @@ class Panel {
     words.append(make("span", row.kind === "reference" ? "label-ref" : "", row.text))
     const select = named("select", "text", undefined, { "data-key": row.key, "aria-label": `${row.kind[0].toUpperCase()}${row.kind.slice(1)} ${row.text}: the audit says ${row.machine.text}. Your label` })
     select.append(new Option("No label", ""), new Option(`Agree: ${row.machine.text}`, row.verdict))
-    for (const [code, text] of data.labels.choices[row.kind]) if (code !== row.verdict) select.append(new Option(`Change to: ${text}`, code))
+    for (const [code, text] of data.labels.choices[row.kind]) if (code !== row.verdict) select.append(new Option(`${text[0].toUpperCase()}${text.slice(1)}, not ${row.machine.text}`, code))
     select.onchange = () => {
       const { [data.labels.base]: own, ...others } = this.fields.labels
       const { [row.key]: _, ...given } = own ?? {}
