@@ -36,6 +36,7 @@ _STYLES = """<style>
 @st-primary_button, @st-primary_submit { color: light-dark(#fff, #101417); }
 :is(@st-button, @st-primary_button, @st-tertiary_button) kbd { opacity: 1; color: inherit; }
 @st-caption, @st-caption p { opacity: 1; color: light-dark(#5b6168, #a3abb3) }
+.st-key-search:has(input:placeholder-shown) @st-hint { display: none }
 @st-main:focus-visible, @st-main:focus-visible::before { outline: none; box-shadow: none }
 @st-toasts { top: auto !important; right: auto; bottom: 0; left: 0; } /* at the top it would lie over buttons */
 @media (max-width: 1080px) { @st-navigation_link > span:has(@st-icon) { display: none } }
