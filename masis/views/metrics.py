@@ -114,7 +114,11 @@ class Share(NamedTuple):
     @property
     def words(self) -> str:
         """The share with its base, as in ``31% (4 of 13)``."""
-        return NOTHING if self.share is None else f"{self.percent} ({self.held:,} of {self.base:,})"
+        return (
+            NOTHING
+            if self.share is None
+            else f"{percent(self.share, whole_from=0.01)} ({self.held:,} of {self.base:,})"
+        )
 
 
 def share_of(rates: Rates, rate: Rate) -> Share:

@@ -17,11 +17,14 @@ def score_text(value: float | None) -> str:
     return f"{value:.0f}" if value > 1 and value == int(value) else f"{value:.2f}"
 
 
-def percent(share: float | None) -> str:
-    """Write a share in percent, half a per cent rounded up, with one decimal where it is small or close to all."""
+def percent(share: float | None, *, whole_from: float = 0.1) -> str:
+    """Write a share in percent, half a per cent rounded up, with one decimal where it is small or close to all.
+
+    In a table with its counts beside it, it is written in whole percent from a smaller share on.
+    """
     if share is None:
         return NOTHING
-    whole = share in (0, 1) or 0.1 <= share < 0.995
+    whole = share in (0, 1) or whole_from <= share < 0.995
     written = Decimal(repr(float(share))) * 100  # as it is written: the float nearest to 0.575 lies below it
     return f"{written.quantize(Decimal('1' if whole else '0.1'), ROUND_HALF_UP)}%"
 

@@ -199,7 +199,7 @@ def test_links_keep_the_filters_of_the_address(audited_workbench: Workbench) -> 
     alike: dict[Rate, list[Rate]] = {"hallucination": ["hallucination", "revision"], "needs_review": ["needs_review"]}
     columns, (offline,) = rate_table(found, "of", way, alike)
     assert [each["title"] for each in columns][:4] == [
-        *("Model", "Audits", "Fabricated, unsupported or contradicted; A serious issue", "Needs review")
+        *("Model", "Audits", "Fabricated, unsupported or contradicted", "Needs review")
     ]
     assert cells(offline)[2]["href"] == "metrics?role=reviser&of=offline&show=hallucination"
     _, (week,) = rate_table(found, "at", way, alike)

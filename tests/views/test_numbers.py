@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, get_args
 
 import pytest
@@ -44,6 +45,7 @@ UNITS = {"ms": "12 ms", "USD": "$12.00", "%": "12%", "": "12"}
     ("written", "values", "texts"),
     [
         (percent, (None, 0.0, 0.034, 0.31, 1.0), "– | 0% | 3.4% | 31% | 100%"),
+        (partial(percent, whole_from=0.01), (0.05, 0.0049, 0.48), "5% | 0.5% | 48%"),
         (percent, (0.575, 23 / 40, 0.125, 0.0225, 0.9975), "58% | 58% | 13% | 2.3% | 99.8%"),
         (number, (None, 0.0, 0.0312, 0.5, 12.34, 1234.5, 3.0), "– | 0 | 0.031 | 0.50 | 12.3 | 1,234 | 3"),
         (duration, (None, 0.5, 12.0, 999.0, 1500.0, 61_234.0), "– | 0.50 ms | 12 ms | 999 ms | 1.5 s | 1 min 1 s"),

@@ -105,10 +105,9 @@ def rate_table(
     groups = zip(report.models, recorded, strict=True)
     if by == "at":
         groups = zip(reversed(report.periods[-PERIODS_LISTED:]), repeat(all(recorded)))
-    titles = {first: "; ".join(RATES[each].title for each in rates) for first, rates in alike.items()}
     details = (column(title, "figure", hide="hide-medium") for title in ("Mean time", "Mean quality", "Cost"))
     columns = [column("Model" if by == "of" else report.period.capitalize()), column("Audits", "figure")]
-    columns += [*(column(title, "figure") for title in titles.values()), *details]
+    columns += [*(column(RATES[each].title, "figure") for each in alike), *details]
     rows = []
     for rates, untimed in groups:
         name = rates.name or ""
@@ -116,7 +115,7 @@ def rate_table(
         def link(text: str, show: str, name: str = name) -> Cell:
             return {"text": text, "href": way(**{by: name}, show=show), "open": urlencode({by: name, "show": show})}
 
-        shares = {rate: share_of(rates, rate) for rate in titles}
+        shares = {rate: share_of(rates, rate) for rate in alike}
         rows.append(
             row(
                 link(model_words(name or "not reported") if by == "of" else period_name(report.period, name), "all"),
@@ -410,7 +409,7 @@ def _answers(workbench: Workbench, total: Rates, facets: Facets) -> None:
         figures = [
             Figure(
                 FLAG[flag].text.capitalize(),
-                f"{percent(count / audited)} ({count:,} of {audited:,})",
+                f"{percent(count / audited, whole_from=0.01)} ({count:,} of {audited:,})",
                 f"{FLAG[flag].meaning}." if FLAG[flag].meaning else "",
                 "queue",
                 {"flag": flag, "standing": ",".join(STANDING)},
@@ -418,7 +417,7 @@ def _answers(workbench: Workbench, total: Rates, facets: Facets) -> None:
             for count, flag in issues
             if count
         ]
-        _figures(figures, key="metrics-issues", description="Kinds of issues and remarks, in all audited cases")
+        _figures(figures, key="issues", description="Kinds of issues in all audited cases, the critic's own left out")
     if failed := facets.flags.get("error", 0):
         _failures(workbench, failed, audited)
     st.markdown("**Where all cases stand now.** Each case is counted once.")
