@@ -85,7 +85,7 @@ def plain(found: Any) -> Any:
     return found if isinstance(found, str | int | float | bool | None) else str(found)
 
 
-_WIDEST = 110
+_WIDEST = 210
 """Characters of a cell of a table: a headline."""
 
 QUESTION_SHOWN = 60
