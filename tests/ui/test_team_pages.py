@@ -52,9 +52,14 @@ def shown_rows(app: AppTest) -> str:
     return "\n".join(str(element.proto) for element in app.main if hasattr(element, "proto"))
 
 
+def components(app: AppTest, name: str) -> list[Any]:
+    """Return what the components of a name are given."""
+    return [json.loads(each.proto.json) for each in app.get("bidi_component") if name in each.proto.id]
+
+
 def cells(app: AppTest, table: str) -> list[list[Any]]:
     """Return what the rows of a table hold."""
-    (data,) = [json.loads(each.proto.json) for each in app.get("bidi_component") if table in each.proto.id]
+    (data,) = components(app, table)
     return [row["cells"] for row in data["rows"]]
 
 
@@ -131,7 +136,10 @@ def test_reviewers_who_differ_are_listed_and_their_case_decided_for_good(audited
     assert "Decided by Ada Lind and Ben. Anybody else may adjudicate." in texts(theirs)
     assert not [each for each in theirs.button if each.key == "final-reject"]
     assert f"{CASE} · the reviewers differ in the verdict" in shown.replace("\\", "").splitlines()
+    press(app, "final-approve")  # it leaves the issues as they stand, and says which before it is recorded
+    assert [each["corrected"] for each in components(app, "final-left")] == [case.answer]
     press(app, "final-reject")
+    assert components(app, "final-left") == []
     press(app, "A reason is needed")
     assert "Nothing was recorded: type a reason" in app.warning[0].value.replace("\\", "")
     app.text_area(key=f"final-reason-{CASE}").input("Ben is right.")

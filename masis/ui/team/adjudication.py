@@ -545,12 +545,11 @@ def _form(workbench: Workbench, view: CaseView, decisions: Sequence[Decision]) -
             st.warning(escaped(refused))
         form = _Draft.of(case_id).form  # with the correction that was begun above
         lacks = _lacks(workbench, form, about)
-        if verdict == "override" and not (lacks and lacks.field == "final-corrected"):
-            corrected = form.words["corrected"]
-            _LEFT(
-                data={"corrected": corrected, "check": check(corrected, view.case, workbench.settings)},
-                key="final-left",
-            )
+        original = None if view.machine_hidden else _before(workbench, about)  # what it leaves was found by the audit
+        stands = {"override": form.words.get("corrected"), "approve": original}.get(verdict or "")
+        if stands and not (lacks and lacks.field == "final-corrected"):
+            checked = check(stands, view.case, workbench.settings)
+            _LEFT(data={"corrected": stands, "check": checked}, key="final-left")
         if verdict is not None:
             st.button(
                 lacks.label if lacks else final_words(verdict, about),
