@@ -7,7 +7,7 @@ const untouchedIssues = (corrected, show) => {
   if (!asked.count) return null
   const row = make("p", "dim untouched")
   row.append(asked.left.length ? asked.count === 1 ? "Its issue is left as it stands: " : `${asked.left.length} of ${asked.count} issues left as they stand: ` : asked.count === 1 ? "The words of its issue are changed." : `The words of ${asked.count === 2 ? "both" : `all ${asked.count}`} issues are changed.`)
-  asked.left.forEach(({ number, text }, place) => row.append(place ? " · " : "", button("quiet", `${number} ${text}`, "", () => show(number))))
+  asked.left.forEach(({ number, text }, place) => row.append(place ? " · " : "", button("quiet", `issue ${number} (${text})`, "", () => show(number))))
   if (asked.others) row.append(` ${asked.others} more ${asked.others === 1 ? "is" : "are"} about the answer as a whole.`)
   return row
 }
