@@ -204,11 +204,10 @@ def _versions(workbench: Workbench, decisions: Sequence[Decision], *, may: bool)
     ):
         with column.container(border=True, height="stretch", gap="xsmall"):
             with st.container(horizontal=True, vertical_alignment="center", gap="xsmall", key=f"side-{number}"):
-                here = " :material/arrow_forward: in the form" if version == draft.form else ""
-                st.markdown(f"**{escaped(name)}**: {_decided(decision)}{here}", width="content")
-                if may:
+                st.markdown(f"**{escaped(name)}**: {_decided(decision)}", width="content")
+                if may:  # its button says what the form holds: a further word would push it into the next line
                     st.button(
-                        f"Take {escaped(what)}",
+                        "In the form" if version == draft.form else f"Take {escaped(what)}",
                         key=f"take-{number}",
                         shortcut=str(number),
                         on_click=_take,
