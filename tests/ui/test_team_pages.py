@@ -489,7 +489,8 @@ def test_policy_rubric_and_assignments_are_set_on_the_page(audited_workbench: Wo
     press(app, "Set this policy")
     assert "not set yet" not in texts(app) + app.number_input[0].label
     assert audited_workbench.store.team.in_force(QueuePolicy).reviewers == 3
-    assert "Done: version 1 is in force from now on." in [each.value for each in app.success]
+    done = "Done: version 1 is in force from now on. Reviewers a case: 1 → 3"
+    assert done in [each.value for each in app.success]
     assert next(each for each in app.number_input if "have to agree" in each.label).disabled
     assert not app.warning
     captions = [text for each in app.radio for text in each.proto.captions]
