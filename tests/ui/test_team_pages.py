@@ -145,6 +145,9 @@ def test_reviewers_who_differ_are_listed_and_their_case_decided_for_good(audited
     app.text_area(key=f"final-reason-{CASE}").input("Ben is right.")
     press(app, "final-submit")
     assert audited_workbench.cases.summary(CASE).state == "rejected"
+    cleos = next(row for row in cells(opened("team"), "team-progress") if row[0]["text"] == "Cleo")
+    ways = [parse_qs(each["href"].partition("?")[2]) for each in cleos[1:] if isinstance(each, dict) and "href" in each]
+    assert ways == [{"kind": ["adjudication"], "reviewer": ["Cleo"]}]
     assert len(audited_workbench.reviews.individual(CASE)) == 2
     reopened = opened("team", "Cleo", case=CASE)
     assert "by Cleo." in texts(reopened)

@@ -181,7 +181,7 @@ def _people(workbench: Workbench) -> None:
                 _with_time(decided.get(name, 0), own and own.seconds),
                 *(own.verdicts.get(verdict, 0) if own else "–" for verdict in DECIDED),
                 _upheld(own),
-                _adjudicated(adjudicated.get(name, 0), own),
+                _adjudicated(name, adjudicated.get(name, 0), own),
                 assigned.get(name, 0),
                 at_work,
             )
@@ -210,9 +210,11 @@ def _with_time(count: int, seconds: float | None) -> Cell:
     }
 
 
-def _adjudicated(count: int, own: Own | None) -> Cell:
-    """Return how many cases a person adjudicated: an escalation settles none."""
+def _adjudicated(name: str, count: int, own: Own | None) -> Cell:
+    """Return how many cases a person adjudicated, with the way to them: an escalation settles none."""
     cell = _with_time(count, own and own.adjudication_seconds)
+    if count:
+        cell["href"] = address.link("decisions", kind="adjudication", reviewer=address.in_words([name]))
     if own and own.escalations:
         parts = f"{count - own.escalations:,} settled, {own.escalations:,} escalated"
         cell["below"] = [parts, *cell["below"]]
