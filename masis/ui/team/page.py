@@ -204,10 +204,8 @@ def _people(workbench: Workbench) -> None:
 
 
 def _with_time(count: int, seconds: float | None) -> Cell:
-    return {
-        "text": f"{count:,}",
-        "below": [f"median {duration(1000 * seconds)}"] if count and seconds is not None else [],
-    }
+    below = [f"median {duration(1000 * seconds)}"] if count and seconds is not None else []
+    return {"text": f"{count:,}", "below": below}
 
 
 def _adjudicated(name: str, count: int, own: Own | None) -> Cell:
@@ -226,10 +224,8 @@ def _upheld(own: Own | None) -> Cell:
     if own is None or own.agreed.value is None:
         return {"text": "–"}
     stood = f"{round(own.agreed.value * own.agreed.n):,} of {own.agreed.n:,}"
-    return {
-        "text": stood,
-        "below": [f"{own.whole:,} of {own.with_answer:,} with their correction"] if own.with_answer else [],
-    }
+    below = [f"{own.whole:,} of {own.with_answer:,} with their correction"] if own.with_answer else []
+    return {"text": stood, "below": below}
 
 
 def _of_two(pairs: list[Pair]) -> None:
@@ -385,6 +381,10 @@ def _give_out(workbench: Workbench) -> None:
         for case_id, who in shares.decided.items():
             whom = _and(who) if named else "some"
             st.caption(f"{escaped(case_id)} is not given to {escaped(whom)}, who decided it already.")
+        works = [work for case_id in chosen if (work := team.work(actor(), case_id)).pending or not work.decided_by]
+        full = [each.case_id for each in works if len({*each.assignees, *each.decided_by}) >= each.wanted]
+        if full:
+            st.caption(f"Given to as many reviewers already as the policy asks for: {escaped(', '.join(full))}.")
         if not shares.given and not shares.decided:
             st.caption("They have been given these cases already.")
     ready = bool(chosen and (shares.given if does == "Assign" else names or not action.names))
