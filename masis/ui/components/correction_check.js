@@ -12,6 +12,25 @@ const untouchedIssues = (corrected, show) => {
   return row
 }
 
+// Where a correction has the words that stand in the answer from one letter to another: of several places the one nearest to
+// theirs; null where they are changed.
+const wordsIn = (corrected, answer, { start, end }) => {
+  const letters = Array.from(answer)
+  const words = letters.slice(start, end).join("")
+  const place = letters.slice(0, start).join("").length
+  const starts = []
+  for (let at = corrected.indexOf(words); at >= 0; at = corrected.indexOf(words, at + 1)) starts.push(at)
+  if (!starts.length) return null
+  const nearest = starts.reduce((one, other) => (Math.abs(other - place) < Math.abs(one - place) ? other : one))
+  return [nearest, nearest + words.length]
+}
+
+// Selects words of a correction and scrolls to them.
+const selectIn = (field, [start, end]) => {
+  field.setSelectionRange(start, end)
+  field.scrollTop = (field.scrollHeight * start) / field.value.length - field.clientHeight / 2
+}
+
 // The citations in it that no evidence has, and the sentences that cite nothing.
 const offenders = check => {
   const rows = []
