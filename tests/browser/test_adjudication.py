@@ -12,6 +12,7 @@ from playwright.sync_api import expect
 from masis.schema.team import QueuePolicy
 from masis.services import Workbench, demo_cases
 from tests.browser.conftest import Tab, serving
+from tests.browser.mounting import Mounted
 from tests.reviewing import ADA, decide
 
 DIFFERING = ("docs-02-altered", "docs-01-clean")
@@ -251,3 +252,22 @@ def test_a_lead_adjudicates_by_keys_and_sees_what_was_recorded(open_tab: Callabl
         page.get_by_role("link", name="Trust: agreement in detail").click()  # it opens there, not at the page's top
         expect(page.locator(".st-key-trust-view")).to_be_in_viewport()
         page.wait_for_function("document.querySelector('[data-testid=stMain]').scrollTop > 0")
+
+
+def test_an_issue_that_is_left_is_selected_in_the_correction(mount: Callable[..., Mounted]) -> None:
+    mounted = mount("correction_left", "key_sheet", "correction_check")
+    mounted.page.evaluate(
+        """() => {
+          document.body.insertAdjacentHTML("beforeend", "<div class=st-key-final-corrected><textarea></textarea></div>")
+          document.querySelector("textarea").value = "Now A is red. B is red. C."
+          const left = [{ number: 1, text: "contradicted" }, { number: 2, text: "missing point" }]
+          window.addEventListener("masis-untouched", ({ detail }) => Object.assign(detail, { count: 2, left }))
+          const faulty = { 1: { start: 15, end: 18, answer: "A is red. B is red." }, 2: { after: "A is red." } }
+          window.addEventListener("masis-correct", ({ detail }) => Object.assign(detail, faulty[detail.number]))
+        }"""
+    )
+    root = mounted.draw({"corrected": "", "check": {"fabricated": [], "uncited": [], "uncited_count": 0}})
+    selected = "(box => [box === document.activeElement, box.selectionStart, box.selectionEnd])"
+    for name, place in (("issue 1 (contradicted)", [19, 22]), ("issue 2 (missing point)", [13, 13])):
+        root.get_by_role("button", name=name).click()
+        assert mounted.page.evaluate(f"{selected}(document.querySelector('textarea'))") == [True, *place]

@@ -458,9 +458,10 @@ def test_the_words_of_an_issue_are_its_claim_though_the_critic_names_the_sentenc
         const [correct, untouched] = [{}, { corrected }]
         window.dispatchEvent(new CustomEvent("masis-correct", { detail: correct }))
         window.dispatchEvent(new CustomEvent("masis-untouched", { detail: untouched }))
-        return [correct.start, correct.end, ...untouched.left.map(each => each.number)]
+        return [correct.start, correct.end, correct.answer, ...untouched.left.map(each => each.number)]
     }"""
-    assert mounted.page.evaluate(asked, "A has one, and B has three.") == [0, len("A has two"), 2]
+    expected = [0, len("A has two"), "A has two, and B has three.", 2]
+    assert mounted.page.evaluate(asked, "A has one, and B has three.") == expected
 
 
 @pytest.mark.parametrize(

@@ -250,7 +250,7 @@ def test_a_correction_names_the_issues_it_has_left_and_leads_to_each(draw: Draw)
         "1 more is about the answer as a whole"
     )
     expect(page.locator(".changed")).to_contain_text("Drops [chunk_1].")
-    page.get_by_role("button", name="3 uncited").click()
+    page.get_by_role("button", name="issue 3 (uncited)").click()
     chosen = page.get_by_label("Corrected answer").evaluate(
         "box => box.value.slice(box.selectionStart, box.selectionEnd)"
     )

@@ -52,9 +52,14 @@ def shown_rows(app: AppTest) -> str:
     return "\n".join(str(element.proto) for element in app.main if hasattr(element, "proto"))
 
 
+def components(app: AppTest, name: str) -> list[Any]:
+    """Return what the components of a name are given."""
+    return [json.loads(each.proto.json) for each in app.get("bidi_component") if name in each.proto.id]
+
+
 def cells(app: AppTest, table: str) -> list[list[Any]]:
     """Return what the rows of a table hold."""
-    (data,) = [json.loads(each.proto.json) for each in app.get("bidi_component") if table in each.proto.id]
+    (data,) = components(app, table)
     return [row["cells"] for row in data["rows"]]
 
 
@@ -131,12 +136,18 @@ def test_reviewers_who_differ_are_listed_and_their_case_decided_for_good(audited
     assert "Decided by Ada Lind and Ben. Anybody else may adjudicate." in texts(theirs)
     assert not [each for each in theirs.button if each.key == "final-reject"]
     assert f"{CASE} · the reviewers differ in the verdict" in shown.replace("\\", "").splitlines()
+    press(app, "final-approve")  # it leaves the issues as they stand, and says which before it is recorded
+    assert [each["corrected"] for each in components(app, "final-left")] == [case.answer]
     press(app, "final-reject")
+    assert components(app, "final-left") == []
     press(app, "A reason is needed")
     assert "Nothing was recorded: type a reason" in app.warning[0].value.replace("\\", "")
     app.text_area(key=f"final-reason-{CASE}").input("Ben is right.")
     press(app, "final-submit")
     assert audited_workbench.cases.summary(CASE).state == "rejected"
+    cleos = next(row for row in cells(opened("team"), "team-progress") if row[0]["text"] == "Cleo")
+    ways = [parse_qs(each["href"].partition("?")[2]) for each in cleos[1:] if isinstance(each, dict) and "href" in each]
+    assert ways == [{"kind": ["adjudication"], "reviewer": ["Cleo"]}]
     assert len(audited_workbench.reviews.individual(CASE)) == 2
     reopened = opened("team", "Cleo", case=CASE)
     assert "by Cleo." in texts(reopened)
@@ -271,7 +282,7 @@ def test_what_the_lead_typed_is_a_version_beside_the_sides_that_no_side_and_no_r
     press(app, "take-1")
     app = opened("team", "Cleo", case=CASE)  # as after a reload
     assert [each.value for each in app.text_area] == ["read", "Stump.", "Ada: see chunk 2."]
-    assert texts(app).count("in the form") == 1
+    assert [each.key for each in app.button if each.label == "In the form"] == ["take-1"]
     press(app, "take-4")
     assert app.text_area(key=f"final-reason-{CASE}").value == "Mine."  # what was typed before that
     press(app, "take-4")
@@ -481,7 +492,8 @@ def test_policy_rubric_and_assignments_are_set_on_the_page(audited_workbench: Wo
     press(app, "Set this policy")
     assert "not set yet" not in texts(app) + app.number_input[0].label
     assert audited_workbench.store.team.in_force(QueuePolicy).reviewers == 3
-    assert "Done: version 1 is in force from now on." in [each.value for each in app.success]
+    done = "Done: version 1 is in force from now on. Reviewers a case: 1 → 3"
+    assert done in [each.value for each in app.success]
     assert next(each for each in app.number_input if "have to agree" in each.label).disabled
     assert not app.warning
     captions = [text for each in app.radio for text in each.proto.captions]
@@ -535,8 +547,10 @@ def test_what_is_given_out_is_said_before_and_after_and_undone_exactly(audited_w
     for at in range(3):
         cases.select(cases.options[at])
     names.select("Ben").select("Cleo").run()
-    said = f"{CASE} is not given to Ben, who decided it already."
-    assert said in texts(app).replace("\\", "")
+    shown = texts(app).replace("\\", "")
+    assert f"{CASE} is not given to Ben, who decided it already." in shown
+    # not of what is escalated, which waits for one more, nor of what nobody has
+    assert "Given to as many reviewers already as the policy asks for: docs-02-altered." in shown.splitlines()
     before = dict(team.loads())
     label = app.button(key="give-out").label
     press(app, "give-out")

@@ -789,7 +789,7 @@ function drawView(root, { data, setTriggerValue }) {
     const [first] = framed.length ? framed : own
     if (!first) return {}
     const start = beginnings.get(first) + lettersIn(first.text) - lettersIn(first.text.trimStart())
-    return { start, end: beginnings.get(last) + lettersIn(last.text.trimEnd()) }
+    return { start, end: beginnings.get(last) + lettersIn(last.text.trimEnd()), answer: whole }
   }
   // Whether a correction has left an issue as it stands: its words are in it unchanged, or what is missing isn't. Words that
   // the answer has more than once are found by what stands before or behind them.

@@ -245,27 +245,14 @@ class Panel {
     if (asked.after !== null) {
       const { end } = this.placeOf(asked.after)
       corrected.focus({ preventScroll: true })
-      this.showInCorrection(end, end)
+      selectIn(corrected, [end, end])
       return
     }
     if (asked.end === null) return
-    const letters = Array.from(this.data.answer)
-    const words = letters.slice(asked.start, asked.end).join("")
-    const place = letters.slice(0, asked.start).join("").length
-    // once the correction has changed, the same words nearest to where they stood
-    const starts = []
-    for (let at = corrected.value.indexOf(words); at >= 0; at = corrected.value.indexOf(words, at + 1)) starts.push(at)
-    if (!starts.length) { this.say("The words of this issue are changed already."); return }
-    const start = starts.reduce((one, other) => (Math.abs(other - place) < Math.abs(one - place) ? other : one))
+    const place = wordsIn(corrected.value, this.data.answer, asked)
+    if (!place) { this.say("The words of this issue are changed already."); return }
     corrected.focus({ preventScroll: true })
-    this.showInCorrection(start, start + words.length)
-  }
-
-  // Selects words of the correction and scrolls to them.
-  showInCorrection(start, end) {
-    const { corrected } = this.el
-    corrected.setSelectionRange(start, end)
-    corrected.scrollTop = (corrected.scrollHeight * start) / corrected.value.length - corrected.clientHeight / 2
+    selectIn(corrected, place)
   }
 
   // A missing point goes behind the sentence that cites the same evidence, else behind the one with the caret, else to the end.
@@ -288,7 +275,7 @@ class Panel {
     this.asked = null
     this.el.corrected.value = corrected
     this.change({ verdict: "override", corrected }, { now: true, says: `Inserted ${where}: ${text}`, inserted: ` ${text}` })
-    this.showInCorrection(end, end + 1 + text.length)
+    selectIn(this.el.corrected, [end, end + 1 + text.length])
   }
 
   // Says why a key or a press can't decide now, and returns whether that is so.

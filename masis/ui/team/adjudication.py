@@ -204,11 +204,10 @@ def _versions(workbench: Workbench, decisions: Sequence[Decision], *, may: bool)
     ):
         with column.container(border=True, height="stretch", gap="xsmall"):
             with st.container(horizontal=True, vertical_alignment="center", gap="xsmall", key=f"side-{number}"):
-                here = " :material/arrow_forward: in the form" if version == draft.form else ""
-                st.markdown(f"**{escaped(name)}**: {_decided(decision)}{here}", width="content")
-                if may:
+                st.markdown(f"**{escaped(name)}**: {_decided(decision)}", width="content")
+                if may:  # its button says what the form holds: a further word would push it into the next line
                     st.button(
-                        f"Take {escaped(what)}",
+                        "In the form" if version == draft.form else f"Take {escaped(what)}",
                         key=f"take-{number}",
                         shortcut=str(number),
                         on_click=_take,
@@ -545,12 +544,11 @@ def _form(workbench: Workbench, view: CaseView, decisions: Sequence[Decision]) -
             st.warning(escaped(refused))
         form = _Draft.of(case_id).form  # with the correction that was begun above
         lacks = _lacks(workbench, form, about)
-        if verdict == "override" and not (lacks and lacks.field == "final-corrected"):
-            corrected = form.words["corrected"]
-            _LEFT(
-                data={"corrected": corrected, "check": check(corrected, view.case, workbench.settings)},
-                key="final-left",
-            )
+        original = None if view.machine_hidden else _before(workbench, about)  # what it leaves was found by the audit
+        stands = {"override": form.words.get("corrected"), "approve": original}.get(verdict or "")
+        if stands and not (lacks and lacks.field == "final-corrected"):
+            checked = check(stands, view.case, workbench.settings)
+            _LEFT(data={"corrected": stands, "check": checked}, key="final-left")
         if verdict is not None:
             st.button(
                 lacks.label if lacks else final_words(verdict, about),

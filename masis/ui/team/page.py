@@ -181,7 +181,7 @@ def _people(workbench: Workbench) -> None:
                 _with_time(decided.get(name, 0), own and own.seconds),
                 *(own.verdicts.get(verdict, 0) if own else "–" for verdict in DECIDED),
                 _upheld(own),
-                _adjudicated(adjudicated.get(name, 0), own),
+                _adjudicated(name, adjudicated.get(name, 0), own),
                 assigned.get(name, 0),
                 at_work,
             )
@@ -204,15 +204,15 @@ def _people(workbench: Workbench) -> None:
 
 
 def _with_time(count: int, seconds: float | None) -> Cell:
-    return {
-        "text": f"{count:,}",
-        "below": [f"median {duration(1000 * seconds)}"] if count and seconds is not None else [],
-    }
+    below = [f"median {duration(1000 * seconds)}"] if count and seconds is not None else []
+    return {"text": f"{count:,}", "below": below}
 
 
-def _adjudicated(count: int, own: Own | None) -> Cell:
-    """Return how many cases a person adjudicated: an escalation settles none."""
+def _adjudicated(name: str, count: int, own: Own | None) -> Cell:
+    """Return how many cases a person adjudicated, with the way to them: an escalation settles none."""
     cell = _with_time(count, own and own.adjudication_seconds)
+    if count:
+        cell["href"] = address.link("decisions", kind="adjudication", reviewer=address.in_words([name]))
     if own and own.escalations:
         parts = f"{count - own.escalations:,} settled, {own.escalations:,} escalated"
         cell["below"] = [parts, *cell["below"]]
@@ -224,10 +224,8 @@ def _upheld(own: Own | None) -> Cell:
     if own is None or own.agreed.value is None:
         return {"text": "–"}
     stood = f"{round(own.agreed.value * own.agreed.n):,} of {own.agreed.n:,}"
-    return {
-        "text": stood,
-        "below": [f"{own.whole:,} of {own.with_answer:,} with their correction"] if own.with_answer else [],
-    }
+    below = [f"{own.whole:,} of {own.with_answer:,} with their correction"] if own.with_answer else []
+    return {"text": stood, "below": below}
 
 
 def _of_two(pairs: list[Pair]) -> None:
@@ -300,19 +298,12 @@ def _escalated(workbench: Workbench) -> None:
         entry = workbench.reviews.current(summary.id)
         final = entry.decision if entry else None
         work = workbench.team.work(actor(), summary.id)
-        leads[summary.id] = (
-            "review" if work.policy is None else "team"
-        )  # decided by one, whoever decides it next settles it
+        # decided by one, whoever decides it next settles it
+        leads[summary.id] = "review" if work.policy is None else "team"
         by: Cell = {"text": final.reviewer if final and named else "–"}
         by["below"] = [final.reason or final.note or "No reason given"] if final else []
-        rows.append(
-            row(
-                _question(summary, leads[summary.id]),
-                by,
-                ", ".join(work.assignees) or "nobody",
-                open=summary.id,
-            )
-        )
+        given_to = ", ".join(work.assignees) or "nobody"
+        rows.append(row(_question(summary, leads[summary.id]), by, given_to, open=summary.id))
     columns = [column("Question", "main"), column("Escalated by"), column("Given to")]
     if opened := linked_table(columns, rows, description="Escalated cases", key="escalated"):
         if leads.get(opened) == "review":
@@ -390,6 +381,10 @@ def _give_out(workbench: Workbench) -> None:
         for case_id, who in shares.decided.items():
             whom = _and(who) if named else "some"
             st.caption(f"{escaped(case_id)} is not given to {escaped(whom)}, who decided it already.")
+        works = [work for case_id in chosen if (work := team.work(actor(), case_id)).pending or not work.decided_by]
+        full = [each.case_id for each in works if len({*each.assignees, *each.decided_by}) >= each.wanted]
+        if full:
+            st.caption(f"Given to as many reviewers already as the policy asks for: {escaped(', '.join(full))}.")
         if not shares.given and not shares.decided:
             st.caption("They have been given these cases already.")
     ready = bool(chosen and (shares.given if does == "Assign" else names or not action.names))
@@ -492,7 +487,8 @@ def _policy(workbench: Workbench) -> None:
             )
         if effect := _hides(workbench, now.machine, chosen["machine"]):
             st.warning(effect)
-        _set(workbench, QueuePolicy, lambda: QueuePolicy.model_validate(policy), sent=sent)
+        what = ". ".join(_changes(now.model_dump(), policy))
+        _set(workbench, QueuePolicy, lambda: QueuePolicy.model_validate(policy), sent=sent, what=what)
     with history:
         _versions(workbench)
 
@@ -533,18 +529,20 @@ def _versions(workbench: Workbench) -> None:
     before, lines = QueuePolicy().model_dump(), []
     for at, by, policy in workbench.store.team.history(QueuePolicy):
         after = policy.model_dump()
-        changed = [
-            f"{title}: {_worded(name, before[name])} → {_worded(name, after[name])}"
-            for name, title in CHOICES.items()
-            if before[name] != after[name]
-        ]
-        lines.append((f"Version {policy.version}, {escaped(by)}, {moment(at)} UTC", changed or ["As the one before"]))
+        changed = _changes(before, after) or ["As the one before"]
+        lines.append((f"Version {policy.version}, {escaped(by)}, {moment(at)} UTC", changed))
         before = after
     for title, changed in lines[: -MOST_VERSIONS - 1 : -1]:
         st.caption(title)
         st.text("\n".join(changed))
     if len(lines) <= MOST_VERSIONS:
         st.caption("Before: the default, one reviewer a case, who sees at once what the machine found.")
+
+
+def _changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+    """Say what one policy changes in another."""
+    differ = {name: title for name, title in CHOICES.items() if before[name] != after[name]}
+    return [f"{title}: {_worded(name, before[name])} → {_worded(name, after[name])}" for name, title in differ.items()]
 
 
 def _worded(name: str, value: Any) -> str:
@@ -579,17 +577,18 @@ def _hides(workbench: Workbench, now: MachineShown, then: MachineShown) -> str:
     )
 
 
-def _set(workbench: Workbench, kind: type[T], record: Callable[[], T], *, sent: bool) -> None:
-    """Set a record of the team where its button was pressed, and say so once it is in force."""
+def _set(workbench: Workbench, kind: type[T], record: Callable[[], T], *, sent: bool, what: str = "") -> None:
+    """Set a record of the team where its button was pressed, and say so once it is in force, with what it changes."""
     done = f"team-set-{kind.__name__}"
     version = workbench.store.team.in_force(kind).version
     if sent and carried_out(lambda: workbench.team.set(actor(), record())):
-        st.session_state[done] = version
+        st.session_state[done] = version, what
         st.rerun()
-    if (before := st.session_state.pop(done, None)) == version:
+    before, what = st.session_state.pop(done, (None, ""))
+    if before == version:
         st.info(f"Nothing has changed: version {version} stays in force.")
     elif before is not None:
-        st.success(f"Done: version {version} is in force from now on.")
+        st.success(f"Done: version {version} is in force from now on. {what}")
 
 
 RUBRIC_HELP = "One score a line: name: 1-5, or name: word, word. Guidance may follow after a |."
