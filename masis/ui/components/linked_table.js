@@ -39,7 +39,9 @@ function goesOn(links, isQueue) {
 function drawTable(root, { data, setTriggerValue }) {
   const version = JSON.stringify(data)
   if (root.dataset.version === version) return
-  const focused = root.getRootNode().activeElement?.dataset?.open
+  const holder = root.getRootNode().activeElement
+  const focused = holder?.dataset?.open
+  const place = [...root.querySelectorAll("tbody tr")].indexOf(holder?.closest("tr"))
   root.dataset.version = version
   root.replaceChildren()
 
@@ -119,6 +121,7 @@ function drawTable(root, { data, setTriggerValue }) {
     links[there].focus()
     return true
   })
-  if (focused) links.find(link => link.dataset.open === focused)?.focus()
+  // the focus is not lost with a row that is gone: the one in its place has it
+  if (focused) (links.find(link => link.dataset.open === focused) ?? links[Math.min(place, links.length - 1)])?.focus()
   goesOn(links, data.head_stays)
 }

@@ -138,7 +138,9 @@ class PageKeys {
     if (usual) this.takes(usual, event)
     if (event.key === "Enter" && !event.isComposing && this.data.search && at.closest?.(`.st-key-${this.data.search}`)) {
       at.blur() // the search has been sent: the next keys are for what it finds
-      whenDrawn(() => { if (document.activeElement === document.body) walk(1) })
+      const asked = at.value.trim()
+      const searched = () => (new URLSearchParams(location.search).get("q") ?? "") === asked
+      whenDrawn(() => { if (document.activeElement === document.body) walk(1) }, searched)
     }
     if (typesIn(at)) return
     const field = this.data.fields[pressedKey(event)]
@@ -221,14 +223,15 @@ const ACT_ON_CHOICE = new Set(["b", "m"]) // keys of an adjudication that act on
 const pressedKey = ({ key, shiftKey }) => (shiftKey && /^[a-z]$/i.test(key) ? "Shift+" : "") + key.toLowerCase()
 
 // Calls when the page is drawn that a key leads to. The server takes a moment to begin: what has not begun after a while
-// had nothing to do.
-function whenDrawn(then) {
+// had nothing to do, unless what `shows` asks for is not there yet.
+function whenDrawn(then, shows = () => true) {
   const pressed = Date.now()
   let began = false
   const look = () => {
     const runs = document.querySelector(STREAMLIT.elements.app)?.dataset[STREAMLIT.state.script] !== STREAMLIT.state.idle
     began ||= runs
-    if (Date.now() < pressed + (began ? 3000 : 250) && (runs || !began)) setTimeout(look, 30)
+    const there = shows()
+    if (Date.now() < pressed + (began || !there ? 3000 : 250) && (runs || !began || !there)) setTimeout(look, 30)
     else then()
   }
   setTimeout(look, 30)
