@@ -24,7 +24,7 @@ class IssueForm {
     el.note = named("textarea", "text", "", { id: "report-note", rows: "2", dir: "auto", maxlength: "4000", placeholder: "And where it can be seen" })
     el.problem = named("p", "problem", "", { role: "alert" })
     el.save = button("primary", "Add this label", "Ctrl ↵", () => this.save())
-    el.cancel = button("quiet", "Cancel", "Esc", () => this.close())
+    el.cancel = button("quiet", "Cancel", "Esc", () => this.cancel())
     const block = (title, part) => {
       const made = make("div", "block")
       made.append(title, part)
@@ -38,7 +38,7 @@ class IssueForm {
     el.sentence.onchange = () => { this.choose(Number(el.sentence.value)); this.keep() }
     el.note.oninput = () => { this.report.note = wellFormed(el.note.value); this.keep() }
     el.note.onblur = () => panel.flush()
-    el.dialog.oncancel = event => { event.preventDefault(); this.close() }
+    el.dialog.oncancel = event => { event.preventDefault(); this.cancel() }
     el.dialog.onclose = () => { if (!el.dialog.open) panel.keepReport(null) }
     el.dialog.onkeydown = event => { event.stopPropagation(); this.key(event) } // the page's keys wait while it is open
   }
@@ -71,6 +71,12 @@ class IssueForm {
     this.el.dialog.close()
     const focused = this.el.dialog.getRootNode().activeElement
     if (this.el.dialog.contains(focused)) focused.blur()
+  }
+
+  // At once: the dialog says that it is closed a moment later, and a page drawn in between would open it again.
+  cancel() {
+    this.close()
+    this.panel.keepReport(null)
   }
 
   choose(index) {
