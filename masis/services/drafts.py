@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
 
 from pydantic import BaseModel, JsonValue, ValidationError
@@ -58,9 +58,11 @@ class DraftService(Service):
         """Return the actor's draft; without values where there is none."""
         return self._store.drafts.get(actor.name, subject)
 
-    def begun(self, actor: Actor, case_ids: Iterable[str]) -> frozenset[str]:
-        """Return on which of these cases the actor has a draft of a decision."""
-        subjects = {case_subject(each): each for each in case_ids}
+    def begun(
+        self, actor: Actor, case_ids: Iterable[str], subject: Callable[[str], str] = case_subject
+    ) -> frozenset[str]:
+        """Return on which of these cases the actor has a draft: of a decision, or of what else ``subject`` names."""
+        subjects = {subject(each): each for each in case_ids}
         return frozenset(subjects[each] for each in self._store.drafts.among(actor.name, subjects))
 
     def save(self, actor: Actor, subject: str, values: Mapping[str, JsonValue]) -> None:

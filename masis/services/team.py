@@ -39,10 +39,13 @@ class EmptyQueue(NamedTuple):
 
 
 class Shares(NamedTuple):
-    """Who gets which cases, by name; and of each case that somebody is not given, who has decided it."""
+    """Who gets which cases, by name; of each case that somebody is not given, who has decided it; and which cases have
+    as many reviewers already as their policy asks for.
+    """
 
-    given: dict[str, list[str]]
-    decided: dict[str, tuple[str, ...]]
+    given: Mapping[str, list[str]] = {}
+    decided: Mapping[str, tuple[str, ...]] = {}
+    full: tuple[str, ...] = ()
 
 
 class TeamService(Service):
@@ -193,8 +196,12 @@ class TeamService(Service):
         """
         given: dict[str, list[str]] = {" ".join(name.split()): [] for name in reviewers}
         decided: dict[str, tuple[str, ...]] = {}
+        full: list[str] = []
         for case_id in case_ids:
             work = self.work(actor, case_id)
+            waits = work.pending or not work.decided_by
+            if waits and len({*work.assignees, *work.decided_by}) >= work.wanted:
+                full.append(case_id)
             free = [name for name in given if name not in work.decided_by]
             if len(free) < len(given):
                 decided[case_id] = tuple(name for name in given if name in work.decided_by)
@@ -203,7 +210,7 @@ class TeamService(Service):
             for name in free:
                 if name not in work.assignees:
                     given[name].append(case_id)
-        return Shares(given={name: cases for name, cases in given.items() if cases}, decided=decided)
+        return Shares({name: cases for name, cases in given.items() if cases}, decided, tuple(full))
 
     def give(self, actor: Actor, given: Mapping[str, Sequence[str]], *, back: bool = False) -> None:
         """Assign each reviewer their cases, or take just these assignments back: all of them or none."""

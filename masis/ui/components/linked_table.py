@@ -61,8 +61,12 @@ def column(
 
 def row(*cells: Cell | str | int | None, open: str | None = None, marked: bool = False) -> Row:  # noqa: A002
     """Describe a row; a cell of None is drawn as a dash. Without ``open`` it leads where its first such link does."""
-    links = (cell["href"] for cell in cells if isinstance(cell, dict) and "href" in cell and "open" not in cell)
-    return {"cells": list(cells), "open": open or next(links, None), "marked": marked}
+    return {"cells": list(cells), "open": open or next(filter(None, map(_leads_to, cells)), None), "marked": marked}
+
+
+def _leads_to(cell: Cell | str | int | None) -> str | None:
+    """Return the address that a link opens by itself; None where the table returns what it opens."""
+    return cell.get("href") if isinstance(cell, dict) and "open" not in cell else None
 
 
 def linked_table(
@@ -83,8 +87,7 @@ def linked_table(
     """
     data = {"columns": columns, "rows": rows, "description": description, "head_stays": head_stays}
     opened = _TABLE(data=data, key=key, on_open_change=nothing).open
-    cells = [cell for each in rows for cell in each["cells"] if isinstance(cell, dict) and "open" not in cell]
-    if opened and opened in [cell.get("href") for cell in cells]:
+    if opened and any(_leads_to(cell) == opened for each in rows for cell in each["cells"]):
         page, _, query = opened.partition("?")
         st.switch_page(f"pages/{page}.py", query_params=dict(parse_qsl(query)))
     return opened if isinstance(opened, str) else None

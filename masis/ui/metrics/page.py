@@ -88,14 +88,16 @@ PERIODS_LISTED = 60
 """Periods that the table lists, the newest; the charts above it have all."""
 
 
+Alike = dict[Rate, list[Rate]]
+"""Rates, each with those that are of the same audits."""
+
+
 def _recorded(models: Iterable[str | None]) -> list[bool]:
     """Return of each of these models whether its replies were recorded: then no model took time for them."""
     return [REPLAY in (model or "") for model in models]
 
 
-def rate_table(
-    report: MetricsReport, by: str, way: Callable[..., str], alike: Mapping[Rate, Sequence[Rate]]
-) -> tuple[list[Column], list[Row]]:
+def rate_table(report: MetricsReport, by: str, way: Callable[..., str], alike: Alike) -> tuple[list[Column], list[Row]]:
     """Return the rates by model of the role that the filter names, or of the newest periods, the newest first.
 
     Every count in a row leads to its runs: ``by`` is the parameter that names the model or the period, and ``way``
@@ -216,7 +218,7 @@ def show_metrics(workbench: Workbench) -> None:
     _controls(workbench)
     chosen = metrics_filter()
     newest = workbench.metrics.newest()
-    found = _report(str(served_database()), newest, chosen.model_dump_json(), chosen_period())
+    found, alike = _report(str(served_database()), newest, chosen.model_dump_json(), chosen_period())
     if not found.total.runs:
         st.markdown("**No audit matches.** Choose a longer time, or fewer filters.")
         st.button("Clear filters", on_click=address.clear, args=(FILTERS,))
@@ -229,7 +231,7 @@ def show_metrics(workbench: Workbench) -> None:
     elif address.value("show"):
         _runs(workbench, chosen)
     facets = workbench.cases.facets_for(actor())
-    _answers(workbench, found.total, facets)
+    _answers(workbench, found.total, alike, facets)
     _people(workbench, facets)
     _cost(found)
     _over_time(found)
@@ -238,7 +240,7 @@ def show_metrics(workbench: Workbench) -> None:
     )
     if internals.open:  # drawn only where it is looked at: its charts take most of the page's time
         with internals:
-            _machine(found)
+            _machine(found, alike)
     st.caption("Times are UTC. On the command line `masis metrics` prints the same.")
 
 
@@ -288,9 +290,11 @@ def _number(name: str) -> float | None:
 
 
 @st.cache_data(show_spinner=False, max_entries=50)
-def _report(path: str, newest: int, chosen: str, period: Period) -> MetricsReport:
-    """Return the metrics, computed again only when runs have finished since."""
-    return served_workbench().metrics.report(MeasureFilter.model_validate_json(chosen), period, newest=SPREAD_OVER)
+def _report(path: str, newest: int, chosen: str, period: Period) -> tuple[MetricsReport, Alike]:
+    """Return the metrics and which rates are alike, computed again only when runs have finished since."""
+    measure_filter = MeasureFilter.model_validate_json(chosen)
+    report = served_workbench().metrics.report(measure_filter, period, newest=SPREAD_OVER)
+    return report, _alike(report.total, measure_filter)
 
 
 def _go(**way: str) -> None:
@@ -369,10 +373,9 @@ def _figures(figures: Sequence[Figure], *, key: str, description: str) -> None:
         st.rerun()
 
 
-def _alike(total: Rates) -> dict[Rate, list[Rate]]:
+def _alike(total: Rates, measure_filter: MeasureFilter) -> Alike:
     """Return each rate with those that are of the same audits; they are one figure, and one column."""
-    measures, chosen = served_workbench().metrics, metrics_filter()
-    found: dict[Rate, list[Rate]] = {}
+    measures, found = served_workbench().metrics, Alike()
     for rate, words in RATES.items():
         share = share_of(total, rate)
         same = (
@@ -381,16 +384,16 @@ def _alike(total: Rates) -> dict[Rate, list[Rate]]:
             if share.held
             and RATES[first].machine is words.machine
             and share == share_of(total, first)
-            and measures.same_runs(chosen, first, rate)
+            and measures.same_runs(measure_filter, first, rate)
         )
         found.setdefault(next(same, rate), []).append(rate)
     return found
 
 
-def _rate_figures(total: Rates, *, machine: bool) -> list[Figure]:
+def _rate_figures(total: Rates, alike: Alike, *, machine: bool) -> list[Figure]:
     """Return the rates of the answers, or of how the audits ran; each that is not 0 lists its audits."""
     figures = []
-    for rate, (_, *same) in _alike(total).items():
+    for rate, (_, *same) in alike.items():
         words, share = RATES[rate], share_of(total, rate)
         if words.machine is machine:
             also = f" Each of them {' and '.join(RATES[each].each for each in same)}." if same else ""
@@ -399,10 +402,10 @@ def _rate_figures(total: Rates, *, machine: bool) -> list[Figure]:
     return figures
 
 
-def _answers(workbench: Workbench, total: Rates, facets: Facets) -> None:
+def _answers(workbench: Workbench, total: Rates, alike: Alike, facets: Facets) -> None:
     """Draw how many answers were audited, what was found in them, where the cases stand, and the kinds of issues."""
     st.header(f"{counted(total.runs, 'audit')}: what they found", anchor=False)
-    _figures(_rate_figures(total, machine=False), key="metrics-found", description="Of the original answers")
+    _figures(_rate_figures(total, alike, machine=False), key="metrics-found", description="Of the original answers")
     issues = sorted(((facets.flags.get(flag, 0), flag) for flag in ISSUES), reverse=True)
     audited = sum(facets.standings.values()) - facets.standings.get("not_audited", 0)
     if issues[0][0]:
@@ -618,7 +621,7 @@ def _over_time(found: MetricsReport, *, machine: bool = False) -> None:
             )
 
 
-def _machine(found: MetricsReport) -> None:
+def _machine(found: MetricsReport, alike: Alike) -> None:
     """Draw how the audits ran: endings, times and scores, how they are spread, and the rates by model and period."""
     total = found.total
     recorded = _recorded(each.name for each in found.models)
@@ -631,7 +634,7 @@ def _machine(found: MetricsReport) -> None:
     spent = {*(() if total.calls else SPENT), *(TIMES if timeless else ()), *(() if revised else IMPROVED)}
     spreads = [(each, spread_view(each)) for each in found.distributions if each.count and each.measure not in spent]
     figures = [
-        *_rate_figures(total, machine=True),
+        *_rate_figures(total, alike, machine=True),
         Figure("Time an audit", *time),
         Figure("Claims an answer", number(total.claims_per_draft), "Mean number of claims found in an answer."),
         Figure("Confidence in claims", number(total.critique_confidence_avg), "Mean confidence of verdicts on claims."),
@@ -646,7 +649,7 @@ def _machine(found: MetricsReport) -> None:
     _figures(figures, key="metrics-machine", description="Of the audits")
     _over_time(found, machine=True)
     _distributions(found, [shown for _, shown in spreads if shown.bars])
-    _tables(found)
+    _tables(found, alike)
 
 
 def _distributions(found: MetricsReport, spreads: Sequence[SpreadView]) -> None:
@@ -687,13 +690,13 @@ def _pick(key: str, show: str) -> None:
         _go(show=show, at=mark.get("at", ""), above=mark.get("low", ""), most=mark.get("high", ""))
 
 
-def _tables(found: MetricsReport) -> None:
+def _tables(found: MetricsReport, alike: Alike) -> None:
     filters = {name: address.value(name) for name in FILTERS if address.value(name)}
 
     def way(**parameters: str) -> str:
         return address.link("metrics", **{**filters, **parameters})
 
-    role, period, alike = found.measure_filter.role, found.period, _alike(found.total)
+    role, period = found.measure_filter.role, found.period
     opened = None
     for by, heading in (("of", f"By model of the {role}"), ("at", f"By {period}")):
         st.header(heading)

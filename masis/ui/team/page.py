@@ -269,13 +269,13 @@ def _differing(workbench: Workbench) -> None:
         f"{listed}{counted(kinds.total(), 'case has', 'cases have')} reviewers who differ. {which}. "
         f"Open one to decide it. {_who_may(workbench)}"
     )
-    rows = []
+    rows, begun = [], workbench.drafts.begun(actor(), first, adjudication_subject)
     for summary in page.rows:
         verdicts: Cell = {"text": ", ".join(who_decided(workbench, summary.id))}
         if first[summary.id] != "verdict":
             verdicts["below"] = [f"{first[summary.id].capitalize()} differs"]
         question = _question(summary, "team")
-        if workbench.drafts.get(actor(), adjudication_subject(summary.id)).values:
+        if summary.id in begun:
             question["below"] = [f"{summary.id} · begun by you"]
         rows.append(row(question, severity_cell(summary), verdicts, open=summary.id))
     columns = [column("Question", "main"), column("Severity", "pills"), column("Verdicts")]
@@ -372,7 +372,7 @@ def _give_out(workbench: Workbench) -> None:
     if action.names == "Reviewers" and (loads := team.loads()):
         each = ", ".join(f"{escaped(name)} {load:,}" for name, load in loads.items())
         st.caption(f"Assigned and not settled: {each}.")
-    label, shares = f"{does} {counted(len(chosen), 'case')}", Shares({}, {})
+    label, shares = f"{does} {counted(len(chosen), 'case')}", Shares()
     if does == "Assign" and chosen and names:
         ways = ("All of them to each", "Each to one of them, in turn")
         way = st.segmented_control("Who gets which", ways, default=ways[0], required=True) if names[1:] else ways[0]
@@ -381,10 +381,8 @@ def _give_out(workbench: Workbench) -> None:
         for case_id, who in shares.decided.items():
             whom = _and(who) if named else "some"
             st.caption(f"{escaped(case_id)} is not given to {escaped(whom)}, who decided it already.")
-        works = [work for case_id in chosen if (work := team.work(actor(), case_id)).pending or not work.decided_by]
-        full = [each.case_id for each in works if len({*each.assignees, *each.decided_by}) >= each.wanted]
-        if full:
-            st.caption(f"Given to as many reviewers already as the policy asks for: {escaped(', '.join(full))}.")
+        if shares.full:
+            st.caption(f"Given to as many reviewers already as the policy asks for: {escaped(', '.join(shares.full))}.")
         if not shares.given and not shares.decided:
             st.caption("They have been given these cases already.")
     ready = bool(chosen and (shares.given if does == "Assign" else names or not action.names))
