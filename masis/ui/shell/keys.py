@@ -155,7 +155,7 @@ def page_keys(page: str) -> None:
     case_id = address.value("case")
     about = {"focus": st.session_state.pop(_FOCUS, None), "case": case_id, "page": address.value("page")}
     about |= {"borrowed": st.session_state.pop(_BORROWED, []), "name": page, "at": st.session_state.pop(_OPEN_AT, "")}
-    # the menu's link to the page that is open: it begins anew
+    # the menu's link to the page that is open: it is shown as at first
     _KEYS(
         data={**page_key_map(page, case_id), **about},
         key="page-keys",

@@ -204,7 +204,7 @@ def _people(workbench: Workbench) -> None:
 
 
 def _with_time(count: int, seconds: float | None) -> Cell:
-    below = [f"median {duration(1000 * seconds)}"] if count and seconds is not None else []
+    below = [f"median {duration(1000 * round(seconds))}"] if count and seconds is not None else []
     return {"text": f"{count:,}", "below": below}
 
 
