@@ -18,7 +18,7 @@ import pytest
 
 from tools import conformance, constants, every_test, weight
 from tools.every_test import Count, Outcome, counted
-from tools.weight import imports_of, weight_of
+from tools.weight import combine, imports_of, read_file
 
 TESTS = Path(__file__).resolve().parents[1]
 CLOCKS = re.compile(r"\b(?:process_time|perf_counter|thread_time)(?:_ns)?\(")
@@ -207,8 +207,28 @@ docstring"""
 '''
 
 
-def test_each_line_is_counted_as_what_it_is() -> None:
-    assert weight_of(FILE)._asdict() == {"files": 1, "lines": 22, "code": 4, "docstrings": 6, "imports": 6}
+def test_docstrings_and_layout_are_no_tokens() -> None:
+    figures = read_file(FILE)
+    weight_of_file = combine([figures], figures.names)
+    tokens_by_statement = {
+        "from masis import version": 4,
+        "from masis.schema.case import (Case, Evidence,)": 13,
+        "LIMIT = 3": 3,
+        "def text() -> None:": 7,
+        "import masis.store.core": 6,
+        'return """..."""': 2,
+    }
+    assert weight_of_file.tokens == sum(tokens_by_statement.values())
+    assert (weight_of_file.types, weight_of_file.longest) == (0, len("from masis.schema.case import ("))
+    assert weight_of_file.comments == pytest.approx(1000 / 22)
+
+
+def test_a_private_function_is_used_once_wherever_its_use_stands() -> None:
+    defines = read_file("def _helper() -> None: ...\ndef _shared() -> None: ...\n_shared()\n_shared()\n")
+    uses = read_file("from masis.a import _helper\n")
+    names = defines.names + uses.names
+    assert combine([defines], names).one_use == 1
+    assert combine([defines], defines.names).one_use == 0
 
 
 def test_imports_are_counted_by_package() -> None:
