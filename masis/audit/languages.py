@@ -10,9 +10,10 @@ from __future__ import annotations
 import re
 import tomllib
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cached_property
 from importlib import resources
+from typing import NamedTuple
 
 _WORD = re.compile(r"[^\W\d_]+")
 _EVIDENCE_OF_LETTERS = 2
@@ -47,8 +48,8 @@ def _patterns(key: str) -> re.Pattern[str]:
     return re.compile("|".join(f"(?:{table[key]})" for table in _TABLES.values() if key in table))
 
 
-def _with_ordinals(kinds: Iterable[str]) -> int:
-    return sum(_BITS[name] for name, table in _TABLES.items() if table.get("ordinals") in kinds)
+def _with_ordinals(*kinds: str) -> int:
+    return sum(_BITS[name] for name, table in _TABLES.items() if table.get("ordinals", "") in kinds)
 
 
 def _beginnings(*tables: WordTable) -> WordTable:
@@ -69,15 +70,16 @@ SPACED = _words("spaced")
 SPACED_SELDOM_END = _words("spaced_seldom_end")
 AND_SO_ON = _words("and_so_on")
 SPACED_BEGINNINGS = _beginnings(SPACED, SPACED_SELDOM_END, AND_SO_ON)
+ABBREVIATIONS = frozenset((*NEVER_END, *NEVER_BEFORE_FIGURES, *SELDOM_END, *AND_SO_ON))
 STARTERS = _words("starters")
 NAME_PARTICLES = frozenset(_CONTENT["name_particles"].split())
 MONTHS = {
-    word: languages & _with_ordinals(["before_months", "after_determiners", "always"])
+    word: languages & _with_ordinals("before_months", "after_determiners", "always")
     for word, languages in _words("months").items()
 }
 DETERMINERS = _words("determiners")
-ORDINALS = _with_ordinals(["after_determiners", "always"])
-ORDINALS_ALWAYS = _with_ordinals(["always"])
+ORDINALS = _with_ordinals("after_determiners", "always")
+ORDINALS_ALWAYS = _with_ordinals("always")
 LETTERED = _words("lettered")
 TITLES = _words("titles")
 NAMES = _words("names")
@@ -92,11 +94,17 @@ _FUNCTION_WORDS = {
 _LETTERS = {name: table["letters"] for name, table in _TABLES.items() if "letters" in table}
 
 
-def guess_languages(text: str) -> int:
-    """Return the languages that a text seems to be written in, one bit each; 0 where nothing tells.
+class Guess(NamedTuple):
+    """The languages that a text seems to be written in, one bit each; 0 where nothing tells."""
 
-    A language counts where the text has at least half as many of its function words as of the language that has most.
-    """
+    likely: int
+    """Those with at least half as many of their function words in the text as the language that has most."""
+    best: int
+    """Those with most."""
+
+
+def guess_languages(text: str) -> Guess:
+    """Guess the languages of a text from its function words and letters."""
     counts: dict[str, int] = defaultdict(int)
     seen = Counter(_WORD.findall(text.lower()))
     for word in seen.keys() & _FUNCTION_WORDS.keys():
@@ -106,7 +114,10 @@ def guess_languages(text: str) -> int:
         if any(letter in text for letter in letters):
             counts[name] += _EVIDENCE_OF_LETTERS
     most = max(counts.values(), default=0)
-    return sum(_BITS[name] for name, count in counts.items() if count * 2 >= most)
+    return Guess(
+        likely=sum(_BITS[name] for name, count in counts.items() if count * 2 >= most),
+        best=sum(_BITS[name] for name, count in counts.items() if count == most),
+    )
 
 
 class TextLanguages:
@@ -117,28 +128,27 @@ class TextLanguages:
         self._text, self._start, self._end, self._around = text, start, end, around
 
     @cached_property
-    def _guess(self) -> int:
+    def _guess(self) -> Guess:
         guess = guess_languages(self._text[self._start : self._end])
-        return self._around._guess if not guess and self._around else guess
+        return self._around._guess if not guess.likely and self._around else guess
 
     @cached_property
     def uses_danda(self) -> bool:
         """Whether sentences end with the danda of India, so that a Latin stop behind a short word shortens it."""
         return "।" in self._text[self._start : self._end]
 
-    def have(self, table: WordTable, *spellings: str) -> bool:
-        """Return whether a language of the text lists one of the spellings, or any does where none is known."""
-        for spelling in spellings:
-            languages = table.get(spelling)
-            if languages and (languages & _EVERYWHERE or not self._guess or languages & self._guess):
-                return True
-        return False
+    def have(self, table: WordTable, spelling: str) -> bool:
+        """Return whether a language of the text lists the spelling, or any does where none is known."""
+        languages = table.get(spelling)
+        if languages is None:
+            return False
+        return bool(languages & _EVERYWHERE or not self._guess.likely or languages & self._guess.likely)
 
     def surely_have(self, table: WordTable, spelling: str) -> bool:
         """Return whether a language of the text lists the spelling, and the text is known to be in it."""
         languages = table.get(spelling)
-        return languages is not None and bool(languages & _EVERYWHERE or languages & self._guess)
+        return languages is not None and bool(languages & _EVERYWHERE or languages & self._guess.likely)
 
-    def surely_among(self, languages: int) -> bool:
-        """Return whether the text is known to be in one of the languages."""
-        return bool(self._guess & languages)
+    def are_surely(self, languages: int) -> bool:
+        """Return whether the text is more likely in one of these languages than in any other."""
+        return bool(self._guess.best & languages)
