@@ -35,7 +35,7 @@ GREEK_LETTER = re.compile(r"[\u0370-\u03ff\u1f00-\u1fff]")
 
 _LAST_WORD = re.compile(r"[^\s(\[{\"'“”‘’„‚«»/—–*]+\Z")
 _NEXT_WORD = re.compile(r"[\s\"'“‘«»„‚‹›¿¡「『(\[*_—–]*([^\W_][\w’'-]*)?")
-_DOTTED = re.compile(r"(?:[^\W\d_]\.)+[^\W\d_]\Z")
+_DOTTED = re.compile(r"(?:[^\W\d_]\.-?)+[^\W\d_]\Z")  # U.S, J.-P
 _INNER_CAPITAL = re.compile(r"[a-z]{1,3}[A-Z]")  # iPhone, mRNA, pH begin sentences as they are
 _SPACED_STOP = re.compile(r"[.!?](?:[\s.!?]|\Z)")  # wait . . . what
 _ROMAN = re.compile(r"[IVXLC]+\Z")
@@ -120,6 +120,8 @@ def _full_stop_ends(place: _Place, *, lower_follows: bool, cited: bool) -> bool:
     last_word = _LAST_WORD.search(place.before(0, 30))
     word = last_word.group() if last_word else ""
     low = word.lower()
+    if ".-" in low:
+        low = low.rpartition(".-")[2] if not _DOTTED.match(low) else low  # Dipl.-Ing
     if len(word) > _LONGEST_PART and word.islower() and word.isalpha() and low not in tables.ABBREVIATIONS:
         return cited or not lower_follows  # the next rules are about shorter words
     # a single letter is an abbreviation only as it is written: Johnson v. Smith, but King George V.
