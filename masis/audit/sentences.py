@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
 from masis.audit.languages import TextLanguages
-from masis.audit.stops import GREEK_LETTER, GREEK_STOP, SENTENCE_ENDS, STOP, ends_sentence
+from masis.audit.stops import SENTENCE_ENDS, ends_sentence, stops_of
 
 # Cuts a text into blocks by its lines: paragraphs, headings, list items, table rows, code, rules.
 #
@@ -36,14 +36,18 @@ class Block(NamedTuple):
 _FENCE = re.compile(r"\s{0,3}(`{3,}|~{3,})")
 _LINE_START = re.compile(
     r"""\s*(?:
-      (?P<heading>\#{1,6}(?=\s)|={3,}\s*\Z)
+      (?P<heading>\#{1,6}(?=\s)|={3,}\s*\Z|<h[1-6]>)
     | (?P<rule>(?:[-*_][ \t]*){3,}\s*\Z)
     | (?P<row>\|)
     | (?P<note>\[\^?[\w.-]{1,40}\]:)
-    | (?P<item>(?:[-*+•‣▪◦●○·–][ \t]+|[(]?(?:\d{1,3}|[a-zA-Z]|[ivxIVX]{1,4})[.)][ \t]+(?=\S)))
+    | (?P<item><li>|(?:[-*+•‣▪◦●○·–][ \t]+|[(]?(?:\d{1,3}|[a-zA-Z]|[ivxIVX]{1,4})[.)][ \t]+(?=\S)))
     )""",
     re.VERBOSE,
 )
+# Tags of HTML that end a line as a line feed does. Opening tags don't, because a closing one or a break precedes them.
+_LINE_TAG = re.compile(r"(?:<[bh]r\s?/?>|</(?:p|li|ul|ol|div|h[1-6]|blockquote)>)\s*+", re.IGNORECASE)
+_ENDS_WITH_LINE_TAG = re.compile(_LINE_TAG.pattern + r"\Z", re.IGNORECASE)
+_LONGEST_LINE_TAG = len("</blockquote>")
 _MARKERS_ONLY = re.compile(r"\s*(?:(?:\[[^\[\]\n]{1,60}\]|【[^【】\n]{1,60}】)[\s.,;]{0,4})+\Z")
 _OPENS_WITH_MARKER = re.compile(r"\s*(?:\[[^\[\]\n]{0,30}\d[^\[\]\n]{0,30}\]|【)")
 _SOURCE_LINE = re.compile(r"[*_]{0,3}(?:sources?|references?|citations?|quellen?)[*_]{0,3}:", re.IGNORECASE)
@@ -56,7 +60,8 @@ _FULL_LINE = 55  # characters: a line this long was broken by its width, a short
 
 def split_blocks(text: str) -> list[Block]:
     """The blocks of a text, in order. Linear in its length."""
-    if len(text.splitlines()) < 2:
+    lines = _lines(text)
+    if len(lines) < 2:
         return [_trimmed(text, 0, len(text), _kind_of(text))] if text.strip() else []
     blocks: list[Block] = []
     kind: BlockKind = "prose"
@@ -64,7 +69,7 @@ def split_blocks(text: str) -> list[Block]:
     fence = ""
     position = 0
     previous = ""
-    for line in text.splitlines(keepends=True):
+    for line in lines:
         line_start, position = position, position + len(line)
         if fence:
             end = position
@@ -89,6 +94,23 @@ def split_blocks(text: str) -> list[Block]:
     return blocks
 
 
+def _lines(text: str) -> list[str]:
+    """Return the lines of a text; tags of HTML end one too, but not within a row of a table."""
+    lines = text.splitlines(keepends=True)
+    if "<" not in text:
+        return lines
+    parts: list[str] = []
+    for line in lines:
+        at = 0
+        if "<" in line and _kind_of(line) != "row":
+            for tag in _LINE_TAG.finditer(line):
+                parts.append(line[at : tag.end()])
+                at = tag.end()
+        if at < len(line):
+            parts.append(line[at:])
+    return parts
+
+
 def _trimmed(text: str, start: int, end: int, kind: BlockKind) -> Block:
     piece = text[start:end]
     left = len(piece) - len(piece.lstrip())
@@ -111,13 +133,19 @@ def _continues(line: str, previous: str, kind: BlockKind, found: BlockKind) -> b
         return True
     if _OPENS_WITH_MARKER.match(stripped) or _SOURCE_LINE.match(stripped):
         return False
+    if _LINE_TAG.fullmatch(stripped):
+        return True
     before = previous.rstrip()
+    tag = _ENDS_WITH_LINE_TAG.search(before, max(0, len(before) - _LONGEST_LINE_TAG)) if before[-1:] == ">" else None
+    if tag:
+        before = before[: tag.start()].rstrip()
     if not before:
         return False
     if before[-1] in SENTENCE_ENDS or before[-1] == ":":
-        return len(before) >= _FULL_LINE and before[-1] != ":"
-    first = stripped[0]
-    return first.islower() or bool(_GOES_ON.search(before[-12:])) or len(before) >= _FULL_LINE
+        return len(before) >= _FULL_LINE and before[-1] != ":" and not tag
+    if stripped[0].islower() or _GOES_ON.search(before[-12:]):
+        return True
+    return len(before) >= _FULL_LINE and not tag
 
 
 class Unit(NamedTuple):
@@ -190,9 +218,8 @@ def _boundaries(text: str, block: Block, languages: TextLanguages) -> Iterator[i
     # Whether the block puts its markers before its sentences: [1] The sky is blue. [2] Grass is green.
     leads = text[block.end - 1] not in "]】" and _LEADING_MARKER.match(text, block.start, block.end) is not None
     block_languages = TextLanguages(text, block.start, block.end, around=languages)
-    greek = text.find(";", block.start, block.end) >= 0 and GREEK_LETTER.search(text, block.start, block.end)
     last = block.start
-    for stop in (GREEK_STOP if greek else STOP).finditer(text, block.start, block.end):
+    for stop in stops_of(text, block.start, block.end):
         at, after = stop.start(), stop.end()
         if at < last:
             continue

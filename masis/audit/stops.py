@@ -7,6 +7,7 @@ text is read in time that grows with its length.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from masis.audit import languages as tables
@@ -30,12 +31,31 @@ STOP = re.compile(
 """A run of stops with the quotes and brackets that close behind it."""
 
 # The question mark of Greek looks like a semicolon, and is one in Unicode's normal form.
-GREEK_STOP = re.compile(rf"(?:{STOP.pattern}|(?<=[\u0370-\u03ff\u1f00-\u1fff])[;\u037e]++[{re.escape(_CLOSERS)}]*+)")
-GREEK_LETTER = re.compile(r"[\u0370-\u03ff\u1f00-\u1fff]")
+_GREEK = "\u0370-\u03ff\u1f00-\u1fff"
+_GREEK_STOP = re.compile(rf"(?:{STOP.pattern}|(?<=[{_GREEK}])[;\u037e]++[{re.escape(_CLOSERS)}]*+)")
+_GREEK_LETTER = re.compile(f"[{_GREEK}]")
+
+# Thai and Lao set no stops. There the place before a marker is one, an empty match.
+_STOPLESS = "\u0e00-\u0eff"
+_STOPLESS_PLACE = re.compile(rf"(?:{STOP.pattern}|(?<=[{_STOPLESS}])(?=\s?[\[【(⁰¹²³⁴⁵⁶⁷⁸⁹]))")
+_STOPLESS_LETTER = re.compile(f"[{_STOPLESS}]")
+
+
+def stops_of(text: str, start: int, end: int) -> Iterator[re.Match[str]]:
+    """Yield the matches of ``STOP`` in a stretch, and those that only Greek, Thai and Lao have."""
+    pattern = STOP
+    if not text.isascii():
+        if _STOPLESS_LETTER.search(text, start, end):
+            pattern = _STOPLESS_PLACE
+        elif _GREEK_LETTER.search(text, start, end):
+            pattern = _GREEK_STOP
+    return pattern.finditer(text, start, end)
+
 
 _LAST_WORD = re.compile(r"[^\s(\[{\"'“”‘’„‚«»/—–*]+\Z")
 _NEXT_WORD = re.compile(r"[\s\"'“‘«»„‚‹›¿¡「『(\[*_—–]*([^\W_][\w’'-]*)?")
 _DOTTED = re.compile(r"(?:[^\W\d_]\.-?)+[^\W\d_]\Z")  # U.S, J.-P
+_APOSTROPHE = re.compile(r"['’]")
 _INNER_CAPITAL = re.compile(r"[a-z]{1,3}[A-Z]")  # iPhone, mRNA, pH begin sentences as they are
 _SPACED_STOP = re.compile(r"[.!?](?:[\s.!?]|\Z)")  # wait . . . what
 _ROMAN = re.compile(r"[IVXLC]+\Z")
@@ -70,7 +90,8 @@ class _Place(NamedTuple):
 
     def starts_anew(self) -> bool:
         """Return whether the next word begins sentences and seldom follows a name; or there is none."""
-        return not self.following or self.languages.surely_have(tables.STARTERS, self.following.lower())
+        word = _APOSTROPHE.split(self.following.lower(), maxsplit=1)[0]  # There's
+        return not word or self.languages.surely_have(tables.STARTERS, word)
 
 
 def ends_sentence(
@@ -89,6 +110,9 @@ def ends_sentence(
 
     """
     at, run = stop.start(), stop.group()
+    if not run:
+        following = text[end : min(end + 20, limit)].lstrip()
+        return cited and _STOPLESS_LETTER.match(following) is not None and not following.startswith(tables.CONNECTIVES)
     if not _WIDE.isdisjoint(run):
         return cited or not _wide_sentence_goes_on(text, stop, start)
     following = text[end]
