@@ -59,6 +59,7 @@ _APOSTROPHE = re.compile(r"['’]")
 _INNER_CAPITAL = re.compile(r"[a-z]{1,3}[A-Z]")  # iPhone, mRNA, pH begin sentences as they are
 _SPACED_STOP = re.compile(r"[.!?](?:[\s.!?]|\Z)")  # wait . . . what
 _ROMAN = re.compile(r"[IVXLC]+\Z")
+_LONGEST_INDENT = 60  # characters before the number of a list item
 _LONGEST_PART = 5  # characters, of a part of an abbreviation with blanks
 _PART = rf"[^\W\d_][^\W_]{{0,{_LONGEST_PART - 1}}}"
 _PARTS_BEFORE = re.compile(rf"(?:\b{_PART}\.?[ \u00a0\u202f]){{1,3}}{_PART}\Z")
@@ -233,7 +234,8 @@ def _is_list_number(place: _Place, word: str) -> bool:
     """Return whether the stop belongs to the number of a list item: ``1. Wash``, ``a. Wash``."""
     if not (word.isdigit() and len(word) <= 3) and not (len(word) == 1 and word.isalpha()):
         return False
-    return not place.text[place.start : place.stop - len(word)].strip(" \t\r\n*_-(")
+    before = place.stop - len(word) - place.start
+    return before <= _LONGEST_INDENT and not place.before(len(word), before).strip(" \t\r\n*_-(")
 
 
 def _is_ordinal_or_date(place: _Place, word: str) -> bool:

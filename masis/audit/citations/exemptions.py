@@ -92,7 +92,7 @@ _BARE_ANSWER = frozenset({"yes", "no", "maybe", "true", "false", "ja", "nein", "
 _GREEK_QUESTION = re.compile(r"[\u0370-\u03ff\u1f00-\u1fff];\Z")
 # "Colour: red". The label of a title counts: "Step 2: Preparation", "Option B: leave it".
 _FACT = re.compile(
-    r"(?P<label>(?:[^\W\d_][^:：=\n]{0,58})?[^\W\d_]{2}\)?)(?:\s?[:：=]\s?|\s[–—]\s)(?P<value>\s*+[^\s:：])"
+    r"(?P<label>(?:[^\W\d_][^:：=\n]{0,58})?(?:[^\W\d_]{2}|[^\W\d_]\)))(?:\s?[:：=]\s?|\s[–—]\s)(?P<value>\s*+[^\s:：])"
 )
 _BOLD_LABEL = re.compile(r"\s*(?:\*\*|__)[^*_]{1,60}(?::(?:\*\*|__)|(?:\*\*|__):)\s*+\S")
 _ROMAN_NUMBER = re.compile(r"\b[IVX]+\Z")
