@@ -13,7 +13,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
-from masis.audit.languages import TextLanguages
+from masis.audit.languages import QUOTATION_GOES_ON, TextLanguages
 from masis.audit.stops import SENTENCE_ENDS, ends_sentence, stops_of
 
 # Cuts a text into blocks by its lines: paragraphs, headings, list items, table rows, code, rules.
@@ -190,6 +190,8 @@ _BRACKETED = (
     r"`[^`\n]{1,300}`|\[[^\[\].!?…\n]{0,200}[.!?…][^\[\]\n]{0,200}\]|\((?<=[^\s.!?…\"”]\s\()[^()\n]{1,200}\)"
     # brackets of scripts that set no blanks; a title, and what stands within a sentence
     r"|《[^《》\n]{1,100}》|（(?<=[^\s。！？…”」』]（)[^（）\n]{1,200}）"
+    # a quotation that the sentence goes on behind
+    rf"|「[^「」\n]{{1,200}}」(?={QUOTATION_GOES_ON.pattern})|『[^『』\n]{{1,200}}』(?={QUOTATION_GOES_ON.pattern})"
 )
 _BRACKETS = re.compile(_BRACKETED)
 _BRACKETS_AND_ADDRESSES = re.compile(_BRACKETED + r"|https?://[^\s<>\])】]+|www\.[^\s<>\])】]+")

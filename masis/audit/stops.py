@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from typing import NamedTuple
 
 from masis.audit import languages as tables
@@ -30,26 +31,33 @@ STOP = re.compile(
 )
 """A run of stops with the quotes and brackets that close behind it."""
 
-# The question mark of Greek looks like a semicolon, and is one in Unicode's normal form.
-_GREEK = "\u0370-\u03ff\u1f00-\u1fff"
-_GREEK_STOP = re.compile(rf"(?:{STOP.pattern}|(?<=[{_GREEK}])[;\u037e]++[{re.escape(_CLOSERS)}]*+)")
-_GREEK_LETTER = re.compile(f"[{_GREEK}]")
+_LATER_STOPS = {
+    # Thai and Lao set no stops. There the place before a marker is one, an empty match.
+    "\u0e00-\u0eff": r"(?<=[\u0e00-\u0eff])(?=\s?[\[【(⁰¹²³⁴⁵⁶⁷⁸⁹])",
+    # The question mark of Greek looks like a semicolon, and is one in Unicode's normal form.
+    "\u0370-\u03ff\u1f00-\u1fff": rf"(?<=[\u0370-\u03ff\u1f00-\u1fff])[;\u037e]++[{re.escape(_CLOSERS)}]*+",
+    # Armenian is often typed with the colon of Latin.
+    "\u0531-\u0587": r"(?<=[\u0561-\u0587]):(?=\s++[\u0531-\u0556])",
+    # Ethiopic is often typed with two word spaces for its stop.
+    "\u1200-\u137f": r"፡፡",
+}
+"""The stops that only the texts of some scripts have, by the letters of the script."""
+_LATER_LETTERS = {script: re.compile(f"[{script}]") for script in _LATER_STOPS}
+_ANY_LATER_LETTER = re.compile(f"[{''.join(_LATER_STOPS)}]")
+_STOPLESS_LETTER = re.compile(r"[\u0e00-\u0eff]")
 
-# Thai and Lao set no stops. There the place before a marker is one, an empty match.
-_STOPLESS = "\u0e00-\u0eff"
-_STOPLESS_PLACE = re.compile(rf"(?:{STOP.pattern}|(?<=[{_STOPLESS}])(?=\s?[\[【(⁰¹²³⁴⁵⁶⁷⁸⁹]))")
-_STOPLESS_LETTER = re.compile(f"[{_STOPLESS}]")
+
+@cache
+def _stops_with(scripts: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile("|".join([STOP.pattern, *(_LATER_STOPS[script] for script in scripts)]))
 
 
 def stops_of(text: str, start: int, end: int) -> Iterator[re.Match[str]]:
-    """Yield the matches of ``STOP`` in a stretch, and those that only Greek, Thai and Lao have."""
-    pattern = STOP
-    if not text.isascii():
-        if _STOPLESS_LETTER.search(text, start, end):
-            pattern = _STOPLESS_PLACE
-        elif _GREEK_LETTER.search(text, start, end):
-            pattern = _GREEK_STOP
-    return pattern.finditer(text, start, end)
+    """Yield the matches of ``STOP`` in a stretch, and those of the stops that only its script has."""
+    if text.isascii() or not _ANY_LATER_LETTER.search(text, start, end):
+        return STOP.finditer(text, start, end)
+    scripts = [script for script, letter in _LATER_LETTERS.items() if letter.search(text, start, end)]
+    return _stops_with(tuple(scripts)).finditer(text, start, end)
 
 
 _LAST_WORD = re.compile(r"[^\s(\[{\"'“”‘’„‚«»/—–*]+\Z")
@@ -62,7 +70,7 @@ _ROMAN = re.compile(r"[IVXLC]+\Z")
 _LONGEST_INDENT = 60  # characters before the number of a list item
 _LONGEST_PART = 5  # characters, of a part of an abbreviation with blanks
 _PART = rf"[^\W\d_][^\W_]{{0,{_LONGEST_PART - 1}}}"
-_PARTS_BEFORE = re.compile(rf"(?:\b{_PART}\.?[ \u00a0\u202f]){{1,3}}{_PART}\Z")
+_PARTS_BEFORE = re.compile(rf"(?:\b{_PART}\.?\s){{1,3}}{_PART}\Z")
 _WORD_BEFORE = re.compile(r"([^\W\d_]+)\s+\Z")
 _ORDINAL_BEFORE = re.compile(r"\d\.,?(?:\s[^\W\d_]{1,5})?\s+\Z")  # am 24., 25. und ...
 _NUMERIC_DATE = re.compile(r"\b(?:\d{1,2}\.\s?\d{1,2}\.\s?\d{2,4}\b|\d{4}\.\s?\d{1,2}\.\s?\d{1,2}\b)")
@@ -114,7 +122,7 @@ def ends_sentence(
     if not run:
         following = text[end : min(end + 20, limit)].lstrip()
         return cited and _STOPLESS_LETTER.match(following) is not None and not following.startswith(tables.CONNECTIVES)
-    if not _WIDE.isdisjoint(run):
+    if not _WIDE.isdisjoint(run) or run == "፡፡":
         return cited or not _wide_sentence_goes_on(text, stop, start)
     following = text[end]
     if not following.isspace():
@@ -161,8 +169,8 @@ def _full_stop_ends(place: _Place, *, lower_follows: bool, cited: bool) -> bool:
         return cited and len(word) > 2 and "." not in word and not seldom and low not in tables.HOURS
     if _is_ordinal_or_date(place, word):
         return False
-    if 0 < len(word) <= _LONGEST_PART:
-        parts = _parts_before(place)
+    if word and (len(word) <= _LONGEST_PART or "." in word):
+        parts = _parts_before(place, word)
         if _is_inside_abbreviation(place, parts or [low]) or _ends_with(tables.SPACED, parts, languages):
             return False
         seldom = seldom or _ends_with(tables.SPACED_SELDOM_END, parts, languages)
@@ -264,8 +272,10 @@ def _is_ordinal_or_date(place: _Place, word: str) -> bool:
     return languages.are_surely(tables.ORDINALS_ALWAYS)
 
 
-def _parts_before(place: _Place) -> list[str]:
-    """Return the short words up to the stop that an abbreviation with blanks may consist of, if there are several."""
+def _parts_before(place: _Place, word: str) -> list[str]:
+    """Return the parts of which an abbreviation up to the stop may consist, if there are several: u. a, u.a"""
+    if "." in word:
+        return word.lower().split(".")
     match = _PARTS_BEFORE.search(place.before(0, 24))
     return [part.rstrip(".").lower() for part in match.group().split()] if match else []
 
