@@ -66,7 +66,10 @@ _DOTTED = re.compile(r"(?:[^\W\d_]\.-?)+[^\W\d_]\Z")  # U.S, J.-P
 _APOSTROPHE = re.compile(r"['’]")
 _INNER_CAPITAL = re.compile(r"[a-z]{1,3}[A-Z]")  # iPhone, mRNA, pH begin sentences as they are
 _SPACED_STOP = re.compile(r"[.!?](?:[\s.!?]|\Z)")  # wait . . . what
+_SETS_NO_BLANKS = re.compile(r"[\u2e80-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")  # Chinese, Japanese
+_YEAR_BEFORE = re.compile(r"\d{3,4}\s\Z")
 _ROMAN = re.compile(r"[IVXLC]+\Z")
+_WORDS_OF_A_TIME = 3  # "in June 1931"
 _LONGEST_INDENT = 60  # characters before the number of a list item
 _LONGEST_PART = 5  # characters, of a part of an abbreviation with blanks
 _PART = rf"[^\W\d_][^\W_]{{0,{_LONGEST_PART - 1}}}"
@@ -130,7 +133,12 @@ def ends_sentence(
         # same; so does a script that sets no blanks.
         if cited and text[end - 1] in "]】)":
             return following.isupper() or ord(following) > 0x2E80
-        return run[0] in "!?" and ord(following) > 0x2E80 and not _is_named(text, at, start, languages)
+        return (
+            run[0] in "!?"
+            and _SETS_NO_BLANKS.match(following) is not None
+            and not _is_named(text, at, start, languages)
+            and not (_QUOTES_CLOSED & set(run) and tables.QUOTATION_GOES_ON.match(text[end : end + 40]))
+        )
     word = _NEXT_WORD.match(text, end, min(limit, end + 60))
     assert word is not None  # it matches the empty string
     blanks = text[end : end + 40].lstrip()
@@ -153,8 +161,8 @@ def _full_stop_ends(place: _Place, *, lower_follows: bool, cited: bool) -> bool:
     last_word = _LAST_WORD.search(place.before(0, 30))
     word = last_word.group() if last_word else ""
     low = word.lower()
-    if ".-" in low:
-        low = low.rpartition(".-")[2] if not _DOTTED.match(low) else low  # Dipl.-Ing
+    if ".-" in low and low not in tables.ABBREVIATIONS and not _DOTTED.match(low):
+        low = low.rpartition(".-")[2]  # Dipl.-Ing
     if len(word) > _LONGEST_PART and word.islower() and word.isalpha() and low not in tables.ABBREVIATIONS:
         return cited or not lower_follows  # the next rules are about shorter words
     # a single letter is an abbreviation only as it is written: Johnson v. Smith, but King George V.
@@ -181,6 +189,9 @@ def _full_stop_ends(place: _Place, *, lower_follows: bool, cited: bool) -> bool:
     if low in tables.HOURS:
         # 5 p.m. Eastern, 5 p.m. EST
         return following not in tables.BEHIND_HOURS and not (len(following) <= 4 and place.following.isupper())
+    if languages.have(tables.YEARS, low) and _YEAR_BEFORE.search(place.before(len(word), 5)):
+        # W 1931 r. Anna ..., but: Zmarł w Krakowie w 1931 r. Anna ...
+        return place.starts_anew() or len(place.before(len(word), 60).split()) > _WORDS_OF_A_TIME
     if len(word) == 1 and word.isalpha():
         return _single_letter_ends(place, word)
     if seldom or _DOTTED.match(word):
@@ -269,7 +280,8 @@ def _is_ordinal_or_date(place: _Place, word: str) -> bool:
     determiner = _WORD_BEFORE.search(before)
     if determiner is not None and languages.have(tables.DETERMINERS, determiner.group(1).lower()):
         return True
-    return languages.are_surely(tables.ORDINALS_ALWAYS)
+    # behind an abbreviation the figure is no ordinal: böl. 3
+    return languages.are_surely(tables.ORDINALS_ALWAYS) and not before.rstrip().endswith(".")
 
 
 def _parts_before(place: _Place, word: str) -> list[str]:
