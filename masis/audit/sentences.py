@@ -1,9 +1,8 @@
 """Cuts a text into sentences with offsets: what the audit counts, cites and shows.
 
-A stop ends a sentence unless it stands in a number, an abbreviation, an initial, an address, code, or brackets; a
-citation behind the stop belongs to the sentence before it. Headings, list items, table rows and code blocks begin and
-end sentences of their own. Knows the stops of Chinese, Japanese, Hindi and Arabic; the abbreviations of English,
-German, French and Spanish. Linear in the length of the text; no model, no data files.
+Headings, list items, table rows and code blocks begin and end sentences of their own; so do lines, also of HTML. A
+citation behind a stop belongs to the sentence before it. Whether a stop ends its sentence is said by ``stops.py``, and
+by the words of each language in ``languages.toml``. Linear in the length of the text; no model.
 """
 
 from __future__ import annotations
