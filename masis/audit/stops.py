@@ -15,7 +15,7 @@ from masis.audit import languages as tables
 from masis.audit.languages import TextLanguages
 
 _CLOSERS = "\"'”’»›」』）)］】}*_"
-_QUOTES_CLOSED = frozenset('"”»」』')
+_QUOTES_CLOSED = frozenset('"”“»«」』')
 _QUOTES_OPENED = '"“„«»「『'
 _LATIN_STOPS = ".!?…‽‼⁇⁈⁉"
 _WIDE = frozenset(tables.FULL_STOPS)
@@ -31,7 +31,7 @@ STOP = re.compile(
 )
 """A run of stops with the quotes and brackets that close behind it."""
 
-_LATER_STOPS = {
+_SCRIPT_STOPS = {
     # Thai and Lao set no stops. There the place before a marker is one, an empty match.
     "\u0e00-\u0eff": r"(?<=[\u0e00-\u0eff])(?=\s?[\[【(⁰¹²³⁴⁵⁶⁷⁸⁹])",
     # The question mark of Greek looks like a semicolon, and is one in Unicode's normal form.
@@ -42,21 +42,21 @@ _LATER_STOPS = {
     "\u1200-\u137f": r"፡፡",
 }
 """The stops that only the texts of some scripts have, by the letters of the script."""
-_LATER_LETTERS = {script: re.compile(f"[{script}]") for script in _LATER_STOPS}
-_ANY_LATER_LETTER = re.compile(f"[{''.join(_LATER_STOPS)}]")
+_SCRIPT_LETTERS = {script: re.compile(f"[{script}]") for script in _SCRIPT_STOPS}
+_ANY_SUCH_SCRIPT = re.compile(f"[{''.join(_SCRIPT_STOPS)}]")
 _STOPLESS_LETTER = re.compile(r"[\u0e00-\u0eff]")
 
 
 @cache
 def _stops_with(scripts: tuple[str, ...]) -> re.Pattern[str]:
-    return re.compile("|".join([STOP.pattern, *(_LATER_STOPS[script] for script in scripts)]))
+    return re.compile("|".join([STOP.pattern, *(_SCRIPT_STOPS[script] for script in scripts)]))
 
 
 def stops_of(text: str, start: int, end: int) -> Iterator[re.Match[str]]:
     """Yield the matches of ``STOP`` in a stretch, and those of the stops that only its script has."""
-    if text.isascii() or not _ANY_LATER_LETTER.search(text, start, end):
+    if text.isascii() or not _ANY_SUCH_SCRIPT.search(text, start, end):
         return STOP.finditer(text, start, end)
-    scripts = [script for script, letter in _LATER_LETTERS.items() if letter.search(text, start, end)]
+    scripts = [script for script, letter in _SCRIPT_LETTERS.items() if letter.search(text, start, end)]
     return _stops_with(tuple(scripts)).finditer(text, start, end)
 
 

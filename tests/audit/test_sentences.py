@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -87,6 +89,18 @@ def test_a_short_block_is_of_the_language_of_the_text_around_it() -> None:
     bits = guess_languages(text)
     assert bits.best == guess_languages("Das ist nicht die Brücke.").best
     assert TextLanguages(text, 46, around=TextLanguages(text)).are_surely(bits.best)
+
+
+def test_a_language_is_added_by_its_table_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    content = {**languages._CONTENT, "languages": {**languages._TABLES, "new": {"words": "qor", "never_end": "zoq"}}}
+    monkeypatch.setattr(tomllib, "loads", lambda text: content)
+    spec = importlib.util.spec_from_file_location("languages_with_a_new_one", languages.__file__)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert module.TextLanguages("Qor the qor zoq. Ann").have(module.NEVER_END, "zoq")
+    assert not module.TextLanguages("It is of the zoq. Ann").have(module.NEVER_END, "zoq")
 
 
 def test_the_tables_hold_plain_words_and_each_once() -> None:
