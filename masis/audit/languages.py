@@ -71,7 +71,9 @@ SPACED_SELDOM_END = _words("spaced_seldom_end")
 YEARS = _words("years")
 AND_SO_ON = _words("and_so_on")
 SPACED_BEGINNINGS = _beginnings(SPACED, SPACED_SELDOM_END, AND_SO_ON)
-ABBREVIATIONS = frozenset((*NEVER_END, *NEVER_BEFORE_FIGURES, *SELDOM_END, *AND_SO_ON))
+_PARTS = [part for phrase in (*SPACED, *SPACED_SELDOM_END, *AND_SO_ON) for part in phrase.split("_")]
+ABBREVIATIONS = frozenset((*NEVER_END, *NEVER_BEFORE_FIGURES, *SELDOM_END, *YEARS, *_PARTS))
+"""Every word that is an abbreviation in some language, or a part of one."""
 STARTERS = _words("starters")
 NAME_PARTICLES = frozenset(_CONTENT["name_particles"].split())
 MONTHS = {

@@ -145,10 +145,15 @@ def ends_sentence(
     if blanks and (blanks[0] in ",;:)]}%=<>" or _SPACED_STOP.match(blanks)):
         return False
     next_word = word.group(1) or ""
-    place = _Place(text, at, start, next_word, text[word.end() : word.end() + 1] == ".", languages)
     lower_follows = next_word[:1].islower() and not _INNER_CAPITAL.match(next_word)
-    if run[0] == "." and not run.startswith(("..", ".!", ".?")):
-        return _full_stop_ends(place, lower_follows=lower_follows, cited=cited)
+    is_full_stop = run[0] == "." and not run.startswith(("..", ".!", ".?"))
+    last_word = _LAST_WORD.search(text[max(start, at - 30) : at])
+    stopped = last_word.group() if last_word else ""
+    if is_full_stop and _is_plain(stopped):
+        return not lower_follows or (cited and len(stopped) > 2)
+    place = _Place(text, at, start, next_word, text[word.end() : word.end() + 1] == ".", languages)
+    if is_full_stop:
+        return _full_stop_ends(place, stopped, lower_follows=lower_follows, cited=cited)
     if lower_follows:
         return run[0] == "." and cited
     if _is_named(text, at, start, languages) and not place.starts_anew():
@@ -156,15 +161,25 @@ def ends_sentence(
     return not (_QUOTES_CLOSED & set(run) and _is_spoken(text, stop, end, start))
 
 
-def _full_stop_ends(place: _Place, *, lower_follows: bool, cited: bool) -> bool:
-    languages, following = place.languages, place.following.lower()
-    last_word = _LAST_WORD.search(place.before(0, 30))
-    word = last_word.group() if last_word else ""
-    low = word.lower()
+def _is_plain(word: str) -> bool:
+    """Return whether the word is no abbreviation in any language, so that a stop behind it ends the sentence.
+
+    It spares most stops the other rules, which take most of the time.
+    """
+    return (
+        len(word) > 1
+        and word.isalpha()
+        and not word.isupper()
+        and word.lower() not in tables.ABBREVIATIONS
+        and word not in tables.ABBREVIATIONS
+        and (word.isascii() or not _INDIC.match(word))
+    )
+
+
+def _full_stop_ends(place: _Place, word: str, *, lower_follows: bool, cited: bool) -> bool:
+    languages, following, low = place.languages, place.following.lower(), word.lower()
     if ".-" in low and low not in tables.ABBREVIATIONS and not _DOTTED.match(low):
         low = low.rpartition(".-")[2]  # Dipl.-Ing
-    if len(word) > _LONGEST_PART and word.islower() and word.isalpha() and low not in tables.ABBREVIATIONS:
-        return cited or not lower_follows  # the next rules are about shorter words
     # a single letter is an abbreviation only as it is written: Johnson v. Smith, but King George V.
     abbreviates = languages.have(tables.NEVER_END, word) or (len(word) > 1 and languages.have(tables.NEVER_END, low))
     if abbreviates or _is_list_number(place, word):
