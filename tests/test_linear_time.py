@@ -93,7 +93,8 @@ READERS: dict[Callable[[str], object], str] = {
     _door: '[¦1¦.¦ ¦{¦"¦\\¦\n¦{"a":¦[{¦,¦{}\n¦"evidence"¦é',
     split_sentences: (
         "a¦a. ¦A. ¦.¦[¦[a. ¦(a. ¦ (¦`¦ab cd ¦!a¦.)¦ ¦\n¦-\n¦[1].¦.[1¦http://¦[1] ¦x | ¦- ¦* * ¦```\n¦。¦. [¦"
-        "www.¦1. ¦U.¦\n[1]:¦[^¦【"
+        'www.¦1. ¦U.¦\n[1]:¦[^¦【¦z. B. ¦am 3. Mai ¦3. 5. 1931 ¦A, ¦vitamin A, B and ¦"Why?" ¦「好。」¦（¦《¦क. ¦α; ¦'
+        "สะพาน [1] ¦<br>¦<¦a:¦**a:** b\n"
     ),
     _citations: (
         "[¦[1¦[1]¦[1,¦(Source ¦(Source 1¦【1†¦[^1]: ¦[a](¦[a](http://b¦$x_¦\\(¦`¦[1-¦[1 and ¦[chunk_¦[chunk_1-¦"

@@ -1,9 +1,8 @@
 """Cuts a text into sentences with offsets: what the audit counts, cites and shows.
 
-A stop ends a sentence unless it stands in a number, an abbreviation, an initial, an address, code, or brackets; a
-citation behind the stop belongs to the sentence before it. Headings, list items, table rows and code blocks begin and
-end sentences of their own. Knows the stops of Chinese, Japanese, Hindi and Arabic; the abbreviations of English,
-German, French and Spanish. Linear in the length of the text; no model, no data files.
+Headings, list items, table rows and code blocks begin and end sentences of their own; so do lines, also of HTML. A
+citation behind a stop belongs to the sentence before it. Whether a stop ends its sentence is said by ``stops.py``, and
+by the words of each language in ``languages.toml``. Linear in the length of the text; no model.
 """
 
 from __future__ import annotations
@@ -12,6 +11,9 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
+
+from masis.audit.languages import QUOTATION_GOES_ON, TextLanguages
+from masis.audit.stops import SENTENCE_ENDS, ends_sentence, stops_of
 
 # Cuts a text into blocks by its lines: paragraphs, headings, list items, table rows, code, rules.
 #
@@ -33,14 +35,18 @@ class Block(NamedTuple):
 _FENCE = re.compile(r"\s{0,3}(`{3,}|~{3,})")
 _LINE_START = re.compile(
     r"""\s*(?:
-      (?P<heading>\#{1,6}(?=\s)|={3,}\s*\Z)
+      (?P<heading>\#{1,6}(?=\s)|={3,}\s*\Z|<h[1-6]>)
     | (?P<rule>(?:[-*_][ \t]*){3,}\s*\Z)
     | (?P<row>\|)
     | (?P<note>\[\^?[\w.-]{1,40}\]:)
-    | (?P<item>(?:[-*+•‣▪◦●○·–][ \t]+|[(]?(?:\d{1,3}|[a-zA-Z]|[ivxIVX]{1,4})[.)][ \t]+(?=\S)))
+    | (?P<item><li>|(?:[-*+•‣▪◦●○·–][ \t]+|[(]?(?:\d{1,3}|[a-zA-Z]|[ivxIVX]{1,4})[.)][ \t]+(?=\S)))
     )""",
     re.VERBOSE,
 )
+# Tags of HTML that end a line as a line feed does. Opening tags don't, because a closing one or a break precedes them.
+_LINE_TAG = re.compile(r"(?:<[bh]r\s?/?>|</(?:p|li|ul|ol|div|h[1-6]|blockquote)>)\s*+", re.IGNORECASE)
+_ENDS_WITH_LINE_TAG = re.compile(_LINE_TAG.pattern + r"\Z", re.IGNORECASE)
+_LONGEST_LINE_TAG = len("</blockquote>")
 _MARKERS_ONLY = re.compile(r"\s*(?:(?:\[[^\[\]\n]{1,60}\]|【[^【】\n]{1,60}】)[\s.,;]{0,4})+\Z")
 _OPENS_WITH_MARKER = re.compile(r"\s*(?:\[[^\[\]\n]{0,30}\d[^\[\]\n]{0,30}\]|【)")
 _SOURCE_LINE = re.compile(r"[*_]{0,3}(?:sources?|references?|citations?|quellen?)[*_]{0,3}:", re.IGNORECASE)
@@ -49,12 +55,12 @@ _GOES_ON = re.compile(
     re.IGNORECASE,
 )
 _FULL_LINE = 55  # characters: a line this long was broken by its width, a shorter one by its writer
-_SENTENCE_ENDS = ".!?…。！？｡:।؟"
 
 
 def split_blocks(text: str) -> list[Block]:
     """The blocks of a text, in order. Linear in its length."""
-    if "\n" not in text and "\r" not in text:
+    lines = _lines(text)
+    if len(lines) < 2:
         return [_trimmed(text, 0, len(text), _kind_of(text))] if text.strip() else []
     blocks: list[Block] = []
     kind: BlockKind = "prose"
@@ -62,7 +68,7 @@ def split_blocks(text: str) -> list[Block]:
     fence = ""
     position = 0
     previous = ""
-    for line in text.splitlines(keepends=True):
+    for line in lines:
         line_start, position = position, position + len(line)
         if fence:
             end = position
@@ -87,6 +93,23 @@ def split_blocks(text: str) -> list[Block]:
     return blocks
 
 
+def _lines(text: str) -> list[str]:
+    """Return the lines of a text; tags of HTML end one too, but not within a row of a table."""
+    lines = text.splitlines(keepends=True)
+    if "<" not in text:
+        return lines
+    parts: list[str] = []
+    for line in lines:
+        at = 0
+        if "<" in line and _kind_of(line) != "row":
+            for tag in _LINE_TAG.finditer(line):
+                parts.append(line[at : tag.end()])
+                at = tag.end()
+        if at < len(line):
+            parts.append(line[at:])
+    return parts
+
+
 def _trimmed(text: str, start: int, end: int, kind: BlockKind) -> Block:
     piece = text[start:end]
     left = len(piece) - len(piece.lstrip())
@@ -109,13 +132,19 @@ def _continues(line: str, previous: str, kind: BlockKind, found: BlockKind) -> b
         return True
     if _OPENS_WITH_MARKER.match(stripped) or _SOURCE_LINE.match(stripped):
         return False
+    if _LINE_TAG.fullmatch(stripped):
+        return True
     before = previous.rstrip()
+    tag = _ENDS_WITH_LINE_TAG.search(before, max(0, len(before) - _LONGEST_LINE_TAG)) if before[-1:] == ">" else None
+    if tag:
+        before = before[: tag.start()].rstrip()
     if not before:
         return False
-    if before[-1] in _SENTENCE_ENDS:
-        return len(before) >= _FULL_LINE and before[-1] != ":"
-    first = stripped[0]
-    return first.islower() or bool(_GOES_ON.search(before[-12:])) or len(before) >= _FULL_LINE
+    if before[-1] in SENTENCE_ENDS or before[-1] == ":":
+        return len(before) >= _FULL_LINE and before[-1] != ":" and not tag
+    if stripped[0].islower() or _GOES_ON.search(before[-12:]):
+        return True
+    return len(before) >= _FULL_LINE and not tag
 
 
 class Unit(NamedTuple):
@@ -133,17 +162,15 @@ def split_sentences(text: str) -> list[Unit]:
     Every character that is not blank belongs to exactly one of them.
     """
     units: list[Unit] = []
+    languages = TextLanguages(text)
     for block in split_blocks(text):
         if block.kind in ("prose", "item", "note"):
-            units.extend(_sentences(text, block))
+            units.extend(_sentences(text, block, languages))
         else:
             units.append(Unit(block.start, block.end, block.kind, True))
     return units
 
 
-_CLOSERS = "\"'”’»›」』）)］】}*_"
-_STOP = re.compile(rf"(?:[.!?…‽]+|[。！？｡．؟।॥]+[.!?…]*)[{re.escape(_CLOSERS)}]*")
-_WIDE_STOPS = frozenset("。！？｡．؟।॥")
 _TRAILING_MARKERS = re.compile(
     r"""(?:[ ]{1,3}[([]?(?:[Ss]ources?|[Rr]eferences?|[Cc]itations?|[Ss]ee):?(?=[ ]{0,2}[\[【]))?(?:[\s,;]{0,3}(?:
       \[\^?(?:[^\s\[\]]{1,60}\](?!\()(?!\s{0,3}[a-z])|[^\[\]\n]{0,30}\d[^\[\]\n]{0,30}\](?!\())
@@ -158,44 +185,20 @@ _TRAILING_MARKERS = re.compile(
     re.VERBOSE,
 )
 # each alternative opens with a plain character, so that the search skips from one such character to the next
-_BRACKETED = r"`[^`\n]{1,300}`|\[[^\[\].!?…\n]{0,200}[.!?…][^\[\]\n]{0,200}\]|\((?<=[^\s.!?…\"”]\s\()[^()\n]{1,200}\)"
+_BRACKETED = (
+    r"`[^`\n]{1,300}`|\[[^\[\].!?…\n]{0,200}[.!?…][^\[\]\n]{0,200}\]|\((?<=[^\s.!?…\"”]\s\()[^()\n]{1,200}\)"
+    # brackets of scripts that set no blanks; a title, and what stands within a sentence
+    r"|《[^《》\n]{1,100}》|（(?<=[^\s。！？…”」』]（)[^（）\n]{1,200}）"
+    # a quotation that the sentence goes on behind
+    rf"|「[^「」\n]{{1,200}}」(?={QUOTATION_GOES_ON.pattern})|『[^『』\n]{{1,200}}』(?={QUOTATION_GOES_ON.pattern})"
+)
 _BRACKETS = re.compile(_BRACKETED)
 _BRACKETS_AND_ADDRESSES = re.compile(_BRACKETED + r"|https?://[^\s<>\])】]+|www\.[^\s<>\])】]+")
-_LAST_WORD = re.compile(r"[^\s(\[{\"'“”‘’«»/—–*]+\Z")
-_NEXT_WORD = re.compile(r"[\s\"'“‘«(\[*_]*([^\W_][\w’'-]*)?")
-_DOTTED = re.compile(r"(?:[^\W\d_]\.)+[^\W\d_]\Z")
-_INNER_CAPITAL = re.compile(r"[a-z]{1,3}[A-Z]")  # iPhone, mRNA, pH begin sentences as they are
 
 
-# never end a sentence: something always follows
-_ABBREVIATIONS = frozenset(
-    """al approx assoc ca cf capt cmdr col comdr dept det dr drs ed eds esp est ex fr gen gov hon hr incl lt maj mag
-    messrs mme mlle mr mrs ms mt mts prof pres rep rev resp sen sgt sr st ste supt univ v viz vs e.g i.e eg ie e.i n.b
-    nb p.ex bzw vgl z.b u.a d.h sog ggf evtl hrsg nr art abs inkl geb gest bspw sra dña lic ing av pág núm""".split()
-)
-# end none when a number follows: No. 5, Fig. 3, Sept. 11
-_BEFORE_NUMBERS = frozenset(
-    """no nos fig figs eq eqs vol vols p pp pg pt ch chap sec sect para tab art arts suppl app ref refs nr abb ver v cl
-    jan feb mar apr jun jul aug sep sept oct nov dec c""".split()
-)
-# end one only before a word that seldom follows a name: Apple Inc. The ... but Apple Inc. CEO ...
-_BEFORE_NAMES = frozenset(
-    """inc ltd corp co llc plc bros jr esq phd ph.d m.d b.a m.a m.sc b.sc a.m p.m u.s u.k u.n e.u d.c b.c a.d b.c.e c.e
-    u.s.a gmbh s.a ave blvd rd ft mt jan feb mar apr jun jul aug sep sept oct nov dec""".split()
-)
-_STARTERS = frozenset(
-    """a after all also although an and another as at because before both but by can could despite during each even
-    finally first for from furthermore given he hence her his how however i if in indeed instead it its later many
-    meanwhile moreover most my no nor not now on once one other our overall over second several she since so some still
-    such that the their then there therefore these they this those though through thus to today under until we what when
-    where whether which while who why with without yet you your der die das ein eine es er sie wir im le la les il elle
-    un une el los las""".split()
-)
-
-
-def _sentences(text: str, block: Block) -> Iterator[Unit]:
+def _sentences(text: str, block: Block, languages: TextLanguages) -> Iterator[Unit]:
     start, opens = block.start, True
-    for end in _boundaries(text, block):
+    for end in _boundaries(text, block, languages):
         piece = text[start:end]
         left = len(piece) - len(piece.lstrip())
         if left < len(piece):
@@ -206,7 +209,7 @@ def _sentences(text: str, block: Block) -> Iterator[Unit]:
         yield Unit(start, block.end, block.kind, opens)
 
 
-def _boundaries(text: str, block: Block) -> Iterator[int]:
+def _boundaries(text: str, block: Block, languages: TextLanguages) -> Iterator[int]:
     """Where a sentence ends, the closing quotes and citations behind its stop included."""
     # Stretches in which no stop counts: code, brackets, addresses.
     addressed = text.find("http", block.start, block.end) >= 0 or text.find("www.", block.start, block.end) >= 0
@@ -215,8 +218,9 @@ def _boundaries(text: str, block: Block) -> Iterator[int]:
     starts, ends = [start for start, _ in spans], [end for _, end in spans]
     # Whether the block puts its markers before its sentences: [1] The sky is blue. [2] Grass is green.
     leads = text[block.end - 1] not in "]】" and _LEADING_MARKER.match(text, block.start, block.end) is not None
+    block_languages = TextLanguages(text, block.start, block.end, around=languages)
     last = block.start
-    for stop in _STOP.finditer(text, block.start, block.end):
+    for stop in stops_of(text, block.start, block.end):
         at, after = stop.start(), stop.end()
         if at < last:
             continue
@@ -227,52 +231,9 @@ def _boundaries(text: str, block: Block) -> Iterator[int]:
         end = trailing.end() if trailing else after
         if end >= block.end:
             return
-        if _ends_sentence(text, stop, end, last, block, cited=trailing is not None):
+        if ends_sentence(text, stop, end, last, block.end, block_languages, cited=trailing is not None):
             yield end
             last = end
 
 
 _LEADING_MARKER = re.compile(r"(?:[-*+•]\s+|\d{1,3}[.)]\s+)?\[\^?\w{0,20}\d\w{0,20}\](?!\():?\s+\S")
-
-
-def _ends_sentence(text: str, stop: re.Match[str], end: int, last: int, block: Block, *, cited: bool) -> bool:
-    at = stop.start()
-    if text[at] in _WIDE_STOPS:
-        return True
-    following = text[end]
-    if not following.isspace():
-        # no blank behind the stop: a number, an address, a file name; a marker between them makes it one all the same
-        return cited and text[end - 1] in "]】)" and (following.isupper() or ord(following) > 0x2E80)
-    word = _NEXT_WORD.match(text, end, min(block.end, end + 60))
-    assert word is not None  # it matches the empty string
-    following_word = word.group(1) or ""
-    blanks = text[end : end + 40].lstrip()
-    if blanks and blanks[0] in ",;:)]}%=<>":
-        return False
-    lower_follows = following_word[:1].islower() and not _INNER_CAPITAL.match(following_word)
-    if text[at] != "." or stop.group().startswith(("..", ".!", ".?")):
-        return not lower_follows or (text[at] == "." and cited)
-    before = _LAST_WORD.search(text[max(last, at - 30) : at])
-    token = before.group().lower() if before else ""
-    if token in _ABBREVIATIONS or _is_list_number(text, token, at, last, block):
-        return False
-    if following_word[:1].isdigit() and token in _BEFORE_NUMBERS:
-        return False
-    if lower_follows:
-        return cited and len(token) > 2 and "." not in token and token not in _BEFORE_NAMES
-    if len(following_word) == 1 and text[word.end() : word.end() + 1] == "." and len(token) == 1 and token.isalpha():
-        return False  # A. A. Milne
-    if token in _BEFORE_NAMES or (before is not None and _may_be_initial(before.group())):
-        return following_word.lower() in _STARTERS or not following_word
-    return True
-
-
-def _may_be_initial(token: str) -> bool:
-    return (len(token) == 1 and token.isalpha() and token.isupper()) or _DOTTED.match(token) is not None
-
-
-def _is_list_number(text: str, token: str, at: int, last: int, block: Block) -> bool:
-    """Whether the stop belongs to the number of a list item: ``1. Wash``, ``a. Wash``."""
-    if not (token.isdigit() and len(token) <= 3) and not (len(token) == 1 and token.isalpha()):
-        return False
-    return not text[last : at - len(token)].strip(" \t\r\n*_-(")

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeVar
 
-from masis.audit.citations.exemptions import source_list_opens, why_exempt
+from masis.audit.citations.exemptions import is_labelled_fact, source_list_opens, why_exempt
 from masis.audit.citations.given import covered_units, quote_check, resolved
 from masis.audit.citations.grammar import CITATION_NEEDED, Reference, find_markers
 from masis.audit.citations.resolution import index_of
@@ -248,5 +248,11 @@ def _uncited(
         alone=unit.opens and (following is None or following.opens),
         list_follows=following is not None and following.opens and following.kind in _LISTS,
         more_follows=following is not None,
+        among_facts=unit.opens
+        and is_labelled_fact(text)
+        and any(
+            is_labelled_fact(answer[beside.start : beside.end])
+            for beside in (*units[max(number - 1, 0) : number], *units[number + 1 : number + 2])
+        ),
     )
     return ("exempt", why) if why else ("uncited", "asserts something and carries no citation")

@@ -9,7 +9,9 @@ from __future__ import annotations
 import re
 
 from masis.audit.citations.hedges import hedges
+from masis.audit.languages import QUESTION_MARKS
 from masis.audit.sentences import BlockKind
+from masis.audit.stops import SENTENCE_ENDS
 
 _BULLET = re.compile(r"\A(?:[-*+•‣▪◦●○·–]\s+|[(]?(?:\d{1,3}|[a-zA-Z]|[ivxIVX]{1,4})[.)]\s+|>\s*|#{1,6}\s+)+")
 _EMPHASIS = re.compile(r"[*_`~]+")
@@ -87,8 +89,14 @@ _ADVICE = re.compile(
 _LABEL = re.compile(r"\s*(?:\*\*|__)[^*_]{1,80}(?:\*\*|__):?\s*")
 _FIGURE = re.compile(r"\d ?%|\b(?:1[5-9]|20)\d\d\b|[$€£]\d")  # an announcement with a figure asserts it
 _BARE_ANSWER = frozenset({"yes", "no", "maybe", "true", "false", "ja", "nein", "oui", "non", "sí", "si"})
-_QUESTION_END = "?？؟"
-_STOPS = ".!?…。！？｡:।؟"
+_GREEK_QUESTION = re.compile(r"[\u0370-\u03ff\u1f00-\u1fff];\Z")
+# "Colour: red". The label of a title counts: "Step 2: Preparation", "Option B: leave it".
+_FACT = re.compile(
+    r"(?P<label>(?:[^\W\d_][^:：=\n]{0,58})?(?:[^\W\d_]{2}|[^\W\d_]\)))(?:\s?[:：=]\s?|\s[–—]\s)(?P<value>\s*+[^\s:：])"
+)
+_BOLD_LABEL = re.compile(r"\s*(?:\*\*|__)[^*_]{1,60}(?::(?:\*\*|__)|(?:\*\*|__):)\s*+\S")
+_ROMAN_NUMBER = re.compile(r"\b[IVX]+\Z")
+_LABEL_WORDS = 6
 
 _FIXED_KINDS: dict[BlockKind, str] = {
     "code": "a code block",
@@ -116,11 +124,28 @@ def source_list_opens(sentence: str, kind: BlockKind) -> str | None:
     return "line" if _SOURCE_LINE.match(low) else None
 
 
-def why_exempt(sentence: str, kind: BlockKind, *, alone: bool, list_follows: bool, more_follows: bool) -> str | None:
-    """Why an uncited sentence needs no citation, or None if it does.
+def is_labelled_fact(sentence: str) -> bool:
+    """Return whether the sentence is a label and a value, as in ``**Colour:** red``; a numbered label is a title's."""
+    fact = _FACT.match(bare_text(sentence[:200]))
+    if fact is None:
+        return False
+    label = fact["label"]
+    return len(label.split()) <= _LABEL_WORDS and not _ROMAN_NUMBER.search(label)
 
-    ``alone``: it is the whole of its block; ``list_follows``: the next block is a list, a table or code;
-    ``more_follows``: it is not the answer's last sentence.
+
+def why_exempt(
+    sentence: str, kind: BlockKind, *, alone: bool, list_follows: bool, more_follows: bool, among_facts: bool
+) -> str | None:
+    """Return why an uncited sentence needs no citation, or None if it does.
+
+    Args:
+        sentence: its text.
+        kind: the kind of its block.
+        alone: it is the whole of its block.
+        list_follows: the next block is a list, a table or code.
+        more_follows: it is not the answer's last sentence.
+        among_facts: it is a labelled fact, as is the sentence before or behind it.
+
     """
     if kind in _FIXED_KINDS:
         return _FIXED_KINDS[kind]
@@ -130,7 +155,7 @@ def why_exempt(sentence: str, kind: BlockKind, *, alone: bool, list_follows: boo
         return "no words"
     low = text.casefold().strip("\"'“”‘’ ")
     last = text.rstrip("\"'”’)»* ")[-1:]
-    if last in _QUESTION_END:
+    if last and (last in QUESTION_MARKS or _GREEK_QUESTION.search(text)):
         return "a question"
     if why := _says_nothing(low, words, more_follows):
         return why
@@ -146,9 +171,11 @@ def why_exempt(sentence: str, kind: BlockKind, *, alone: bool, list_follows: boo
         alone
         and more_follows
         and kind != "row"
-        and last not in _STOPS
+        and last not in SENTENCE_ENDS
+        and last != ":"
         and words <= 8
         and (kind != "item" or sentence.rstrip().endswith("**"))
+        and not (among_facts or (_BOLD_LABEL.match(sentence) and is_labelled_fact(sentence)))
     ):
         return "a title"
     if len(text) <= 1500 and hedges(text):

@@ -1,0 +1,158 @@
+"""The tables of ``languages.toml``, and which of them apply to a text.
+
+A text needs no language code. Abbreviations of English apply everywhere, because its titles, companies and Latin
+shorthand are quoted everywhere; those of another language apply where the text has its function words or letters, or
+where nothing tells its language.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from functools import cached_property
+from importlib import resources
+from typing import NamedTuple
+
+_WORD = re.compile(r"[^\W\d_]+")
+_EVIDENCE_OF_LETTERS = 2
+"""A letter that one language alone has says as much as this many function words."""
+
+_FILE = resources.files("masis.audit").joinpath("languages.toml")
+_CONTENT = tomllib.loads(_FILE.read_text(encoding="utf-8"))
+_TABLES: dict[str, dict[str, str]] = _CONTENT["languages"]
+_BITS = {name: 1 << number for number, name in enumerate(_TABLES)}
+_EVERYWHERE = sum(bit for name, bit in _BITS.items() if name == "english" or "words" not in _TABLES[name])
+
+FULL_STOPS: str = _CONTENT["full_stops"]
+"""Stops that end a sentence whatever surrounds them: those of the scripts that don't use the stop of Latin."""
+
+QUESTION_MARKS: str = _CONTENT["question_marks"]
+"""The marks that end a question, of all scripts."""
+
+WordTable = Mapping[str, int]
+"""Words in lower case with the languages that have them, one bit each."""
+
+
+def _words(key: str) -> WordTable:
+    """Return the words that the languages list under a key."""
+    found: dict[str, int] = defaultdict(int)
+    for name, table in _TABLES.items():
+        for word in table.get(key, "").split():
+            found[word] |= _BITS[name]
+    return dict(found)
+
+
+def _patterns(key: str) -> re.Pattern[str]:
+    return re.compile("|".join(f"(?:{table[key]})" for table in _TABLES.values() if key in table))
+
+
+def _with_ordinals(*kinds: str) -> int:
+    return sum(_BITS[name] for name, table in _TABLES.items() if table.get("ordinals", "") in kinds)
+
+
+def _beginnings(*tables: WordTable) -> WordTable:
+    """Return the first parts of abbreviations of several parts, two parts or more, and the whole ones."""
+    found: dict[str, int] = defaultdict(int)
+    for table in tables:
+        for phrase, languages in table.items():
+            parts = phrase.split("_")
+            for count in range(2, len(parts) + 1):
+                found["_".join(parts[:count])] |= languages
+    return dict(found)
+
+
+NEVER_END = _words("never_end")
+NEVER_BEFORE_FIGURES = _words("never_before_figures")
+SELDOM_END = _words("seldom_end")
+SPACED = _words("spaced")
+SPACED_SELDOM_END = _words("spaced_seldom_end")
+YEARS = _words("years")
+AND_SO_ON = _words("and_so_on")
+SPACED_BEGINNINGS = _beginnings(SPACED, SPACED_SELDOM_END, AND_SO_ON)
+_PARTS = [part for phrase in (*SPACED, *SPACED_SELDOM_END, *AND_SO_ON) for part in phrase.split("_")]
+ABBREVIATIONS = frozenset((*NEVER_END, *NEVER_BEFORE_FIGURES, *SELDOM_END, *YEARS, *_PARTS))
+"""Every word that is an abbreviation in some language, or a part of one."""
+STARTERS = _words("starters")
+NAME_PARTICLES = frozenset(_CONTENT["name_particles"].split())
+MONTHS = {
+    word: languages & _with_ordinals("before_months", "after_determiners", "always")
+    for word, languages in _words("months").items()
+}
+DETERMINERS = _words("determiners")
+ORDINALS = _with_ordinals("after_determiners", "always")
+ORDINALS_ALWAYS = _with_ordinals("always")
+LETTERED = _words("lettered")
+TITLES = _words("titles")
+NAMES = _words("names")
+CONNECTIVES = tuple(_words("connectives"))
+HOURS = _words("hours")
+BEHIND_HOURS = _words("behind_hours")
+SPEECH = _patterns("speech")
+QUOTATION_GOES_ON = _patterns("quotation_goes_on")
+
+_FUNCTION_WORDS = {
+    word: tuple(name for name, bit in _BITS.items() if bit & languages) for word, languages in _words("words").items()
+}
+_LETTERS = {name: table["letters"] for name, table in _TABLES.items() if "letters" in table}
+
+
+class Guess(NamedTuple):
+    """The languages that a text seems to be written in, one bit each; 0 where nothing tells."""
+
+    likely: int
+    """Those with at least half as many of their function words in the text as the language that has most."""
+    best: int
+    """Those with most."""
+
+
+def guess_languages(text: str) -> Guess:
+    """Guess the languages of a text from its function words and letters."""
+    counts: dict[str, int] = defaultdict(int)
+    seen = Counter(_WORD.findall(text.lower()))
+    for word in seen.keys() & _FUNCTION_WORDS.keys():
+        for name in _FUNCTION_WORDS[word]:
+            counts[name] += seen[word]
+    for name, letters in _LETTERS.items():
+        if any(letter in text for letter in letters):
+            counts[name] += _EVIDENCE_OF_LETTERS
+    most = max(counts.values(), default=0)
+    return Guess(
+        likely=sum(_BITS[name] for name, count in counts.items() if count * 2 >= most),
+        best=sum(_BITS[name] for name, count in counts.items() if count == most),
+    )
+
+
+class TextLanguages:
+    """The languages of a text or of a part of it; found out when a rule first asks, which most texts don't need."""
+
+    def __init__(self, text: str, start: int = 0, end: int | None = None, around: TextLanguages | None = None) -> None:
+        """Remember the stretch, and what to ask where the stretch itself doesn't tell."""
+        self._text, self._start, self._end, self._around = text, start, end, around
+
+    @cached_property
+    def _guess(self) -> Guess:
+        guess = guess_languages(self._text[self._start : self._end])
+        return self._around._guess if not guess.likely and self._around else guess
+
+    @cached_property
+    def uses_danda(self) -> bool:
+        """Whether sentences end with the danda of India, so that a Latin stop behind a short word shortens it."""
+        return "।" in self._text[self._start : self._end]
+
+    def have(self, table: WordTable, spelling: str) -> bool:
+        """Return whether a language of the text lists the spelling, or any does where none is known."""
+        languages = table.get(spelling)
+        if languages is None:
+            return False
+        return bool(languages & _EVERYWHERE or not self._guess.likely or languages & self._guess.likely)
+
+    def surely_have(self, table: WordTable, spelling: str) -> bool:
+        """Return whether a language of the text lists the spelling, and the text is known to be in it."""
+        languages = table.get(spelling)
+        return languages is not None and bool(languages & _EVERYWHERE or languages & self._guess.likely)
+
+    def are_surely(self, languages: int) -> bool:
+        """Return whether the text is more likely in one of these languages than in any other."""
+        return bool(self._guess.best & languages)

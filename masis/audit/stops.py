@@ -1,0 +1,331 @@
+"""Whether a stop ends a sentence: after numbers, abbreviations, initials, ordinals, dates and quotations.
+
+The words that this rests on are in ``languages.toml``. Every rule reads a bounded stretch around the stop, so that a
+text is read in time that grows with its length.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from typing import NamedTuple
+
+from masis.audit import languages as tables
+from masis.audit.languages import TextLanguages
+
+_CLOSERS = "\"'”’»›」』）)］】}*_"
+_QUOTES_CLOSED = frozenset('"”“»«」』')
+_QUOTES_OPENED = '"“„«»「『'
+_LATIN_STOPS = ".!?…‽‼⁇⁈⁉"
+_WIDE = frozenset(tables.FULL_STOPS)
+
+SENTENCE_ENDS = frozenset(_LATIN_STOPS + tables.FULL_STOPS)
+"""Every character that can end a sentence."""
+
+STOP = re.compile(
+    rf"[{re.escape(_LATIN_STOPS + tables.FULL_STOPS)}]++[{re.escape(_CLOSERS)}]*+"
+    # German closes with what English opens with: „Warum?“, »Warum?«. French sets a blank before the closing quote.
+    # Where a word follows at once, the quote opens.
+    rf"(?:[“‘«](?=[\s,;:.)]|\Z)|[ \u00a0\u202f]»(?=[\s,;.]|\Z))?"
+)
+"""A run of stops with the quotes and brackets that close behind it."""
+
+_SCRIPT_STOPS = {
+    # Thai and Lao set no stops. There the place before a marker is one, an empty match.
+    "\u0e00-\u0eff": r"(?<=[\u0e00-\u0eff])(?=\s?[\[【(⁰¹²³⁴⁵⁶⁷⁸⁹])",
+    # The question mark of Greek looks like a semicolon, and is one in Unicode's normal form.
+    "\u0370-\u03ff\u1f00-\u1fff": rf"(?<=[\u0370-\u03ff\u1f00-\u1fff])[;\u037e]++[{re.escape(_CLOSERS)}]*+",
+    # Armenian is often typed with the colon of Latin.
+    "\u0531-\u0587": r"(?<=[\u0561-\u0587]):(?=\s++[\u0531-\u0556])",
+    # Ethiopic is often typed with two word spaces for its stop.
+    "\u1200-\u137f": r"፡፡",
+}
+"""The stops that only the texts of some scripts have, by the letters of the script."""
+_SCRIPT_LETTERS = {script: re.compile(f"[{script}]") for script in _SCRIPT_STOPS}
+_ANY_SUCH_SCRIPT = re.compile(f"[{''.join(_SCRIPT_STOPS)}]")
+_STOPLESS_LETTER = re.compile(r"[\u0e00-\u0eff]")
+
+
+@cache
+def _stops_with(scripts: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile("|".join([STOP.pattern, *(_SCRIPT_STOPS[script] for script in scripts)]))
+
+
+def stops_of(text: str, start: int, end: int) -> Iterator[re.Match[str]]:
+    """Yield the matches of ``STOP`` in a stretch, and those of the stops that only its script has."""
+    if text.isascii() or not _ANY_SUCH_SCRIPT.search(text, start, end):
+        return STOP.finditer(text, start, end)
+    scripts = [script for script, letter in _SCRIPT_LETTERS.items() if letter.search(text, start, end)]
+    return _stops_with(tuple(scripts)).finditer(text, start, end)
+
+
+_LAST_WORD = re.compile(r"[^\s(\[{\"'“”‘’„‚«»/—–*]+\Z")
+_NEXT_WORD = re.compile(r"[\s\"'“‘«»„‚‹›¿¡「『(\[*_—–]*([^\W_][\w’'-]*)?")
+_DOTTED = re.compile(r"(?:[^\W\d_]\.-?)+[^\W\d_]\Z")  # U.S, J.-P
+_APOSTROPHE = re.compile(r"['’]")
+_INNER_CAPITAL = re.compile(r"[a-z]{1,3}[A-Z]")  # iPhone, mRNA, pH begin sentences as they are
+_SPACED_STOP = re.compile(r"[.!?](?:[\s.!?]|\Z)")  # wait . . . what
+_SETS_NO_BLANKS = re.compile(r"[\u2e80-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")  # Chinese, Japanese
+_YEAR_BEFORE = re.compile(r"\d{3,4}\s\Z")
+_ROMAN = re.compile(r"[IVXLC]+\Z")
+_WORDS_OF_A_TIME = 3  # "in June 1931"
+_LONGEST_INDENT = 60  # characters before the number of a list item
+_LONGEST_PART = 5  # characters, of a part of an abbreviation with blanks
+_PART = rf"[^\W\d_][^\W_]{{0,{_LONGEST_PART - 1}}}"
+_PARTS_BEFORE = re.compile(rf"(?:\b{_PART}\.?\s){{1,3}}{_PART}\Z")
+_WORD_BEFORE = re.compile(r"([^\W\d_]+)\s+\Z")
+_ORDINAL_BEFORE = re.compile(r"\d\.,?(?:\s[^\W\d_]{1,5})?\s+\Z")  # am 24., 25. und ...
+_NUMERIC_DATE = re.compile(r"\b(?:\d{1,2}\.\s?\d{1,2}\.\s?\d{2,4}\b|\d{4}\.\s?\d{1,2}\.\s?\d{1,2}\b)")
+_YEAR_AND_MONTH_BEFORE = re.compile(r"\b\d{4}\.\s?\d{1,2}\.\s?\Z")
+_LETTERS_BEFORE = re.compile(r"([^\W\d_]{2,})\s+(?:[A-Z]\s?(?:,\s(?:and|or)\s|,|and\s|or\s|&|to\s)\s?)*+\Z")
+_RULER_BEFORE = re.compile(r"([^\W\d_]+)\s+[^\W\d_]+\s+\Z")
+_INDIC = re.compile(r"[\u0900-\u0dff]+\Z")
+_FULL_WIDTH = re.compile(r"[0-9\uff10-\uff5a]")
+_WIDE_NAMES = tuple(name for name in tables.NAMES if name[-1] in _WIDE)
+
+
+class _Place(NamedTuple):
+    """A stop with what the rules read around it."""
+
+    text: str
+    stop: int  # where it is
+    start: int  # where its sentence began
+    following: str  # the next word, empty where none follows
+    following_is_dotted: bool
+    languages: TextLanguages
+
+    def before(self, length: int, characters: int = 0) -> str:
+        """Return the sentence's last characters before those that end at the stop."""
+        end = self.stop - length
+        return self.text[max(self.start, end - characters) : end]
+
+    def starts_anew(self) -> bool:
+        """Return whether the next word begins sentences and seldom follows a name; or there is none."""
+        word = _APOSTROPHE.split(self.following.lower(), maxsplit=1)[0]  # There's
+        return not word or self.languages.surely_have(tables.STARTERS, word)
+
+
+def ends_sentence(
+    text: str, stop: re.Match[str], end: int, start: int, limit: int, languages: TextLanguages, *, cited: bool
+) -> bool:
+    """Return whether a stop ends its sentence.
+
+    Args:
+        text: the whole text.
+        stop: the match of ``STOP``.
+        end: where the sentence would end: behind the stop's closing quotes and citations, before ``limit``.
+        start: where the sentence began.
+        limit: the end of the block.
+        languages: the languages of the block.
+        cited: whether a citation follows the stop.
+
+    """
+    at, run = stop.start(), stop.group()
+    if not run:
+        following = text[end : min(end + 20, limit)].lstrip()
+        return cited and _STOPLESS_LETTER.match(following) is not None and not following.startswith(tables.CONNECTIVES)
+    if not _WIDE.isdisjoint(run) or run == "፡፡":
+        return cited or not _wide_sentence_goes_on(text, stop, start)
+    following = text[end]
+    if not following.isspace():
+        # No blank behind the stop: a number, an address, a file name. A marker between them makes it a stop all the
+        # same; so does a script that sets no blanks.
+        if cited and text[end - 1] in "]】)":
+            return following.isupper() or ord(following) > 0x2E80
+        return (
+            run[0] in "!?"
+            and _SETS_NO_BLANKS.match(following) is not None
+            and not _is_named(text, at, start, languages)
+            and not (_QUOTES_CLOSED & set(run) and tables.QUOTATION_GOES_ON.match(text[end : end + 40]))
+        )
+    word = _NEXT_WORD.match(text, end, min(limit, end + 60))
+    assert word is not None  # it matches the empty string
+    blanks = text[end : end + 40].lstrip()
+    if blanks and (blanks[0] in ",;:)]}%=<>" or _SPACED_STOP.match(blanks)):
+        return False
+    next_word = word.group(1) or ""
+    lower_follows = next_word[:1].islower() and not _INNER_CAPITAL.match(next_word)
+    is_full_stop = run[0] == "." and not run.startswith(("..", ".!", ".?"))
+    last_word = _LAST_WORD.search(text[max(start, at - 30) : at])
+    stopped = last_word.group() if last_word else ""
+    if is_full_stop and _is_plain(stopped):
+        return not lower_follows or (cited and len(stopped) > 2)
+    place = _Place(text, at, start, next_word, text[word.end() : word.end() + 1] == ".", languages)
+    if is_full_stop:
+        return _full_stop_ends(place, stopped, lower_follows=lower_follows, cited=cited)
+    if lower_follows:
+        return run[0] == "." and cited
+    if _is_named(text, at, start, languages) and not place.starts_anew():
+        return False
+    return not (_QUOTES_CLOSED & set(run) and _is_spoken(text, stop, end, start))
+
+
+def _is_plain(word: str) -> bool:
+    """Return whether the word is no abbreviation in any language, so that a stop behind it ends the sentence.
+
+    It spares most stops the other rules, which take most of the time.
+    """
+    return (
+        len(word) > 1
+        and word.isalpha()
+        and not word.isupper()
+        and word.lower() not in tables.ABBREVIATIONS
+        and word not in tables.ABBREVIATIONS
+        and (word.isascii() or not _INDIC.match(word))
+    )
+
+
+def _full_stop_ends(place: _Place, word: str, *, lower_follows: bool, cited: bool) -> bool:
+    languages, following, low = place.languages, place.following.lower(), word.lower()
+    if ".-" in low and low not in tables.ABBREVIATIONS and not _DOTTED.match(low):
+        low = low.rpartition(".-")[2]  # Dipl.-Ing
+    # a single letter is an abbreviation only as it is written: Johnson v. Smith, but King George V.
+    abbreviates = languages.have(tables.NEVER_END, word) or (len(word) > 1 and languages.have(tables.NEVER_END, low))
+    if abbreviates or _is_list_number(place, word):
+        return False
+    is_figure = following[:1].isdigit() or (len(following) > 1 and _ROMAN.match(place.following))
+    if is_figure and languages.have(tables.NEVER_BEFORE_FIGURES, low):
+        return False
+    seldom = languages.have(tables.SELDOM_END, low)
+    if lower_follows:
+        return cited and len(word) > 2 and "." not in word and not seldom and low not in tables.HOURS
+    if _is_ordinal_or_date(place, word):
+        return False
+    if word and (len(word) <= _LONGEST_PART or "." in word):
+        parts = _parts_before(place, word)
+        if _is_inside_abbreviation(place, parts or [low]) or _ends_with(tables.SPACED, parts, languages):
+            return False
+        seldom = seldom or _ends_with(tables.SPACED_SELDOM_END, parts, languages)
+        if _ends_with(tables.AND_SO_ON, parts, languages):
+            return True
+    if languages.have(tables.AND_SO_ON, low):
+        return True
+    if low in tables.HOURS:
+        # 5 p.m. Eastern, 5 p.m. EST
+        return following not in tables.BEHIND_HOURS and not (len(following) <= 4 and place.following.isupper())
+    if languages.have(tables.YEARS, low) and _YEAR_BEFORE.search(place.before(len(word), 5)):
+        # W 1931 r. Anna ..., but: Zmarł w Krakowie w 1931 r. Anna ...
+        return place.starts_anew() or len(place.before(len(word), 60).split()) > _WORDS_OF_A_TIME
+    if len(word) == 1 and word.isalpha():
+        return _single_letter_ends(place, word)
+    if seldom or _DOTTED.match(word):
+        return place.starts_anew()
+    return not (_is_short_indic(word) and languages.uses_danda)
+
+
+def _single_letter_ends(place: _Place, letter: str) -> bool:
+    """Return whether a sentence ends behind a letter, which may be an initial: A. A. Milne, vitamin C."""
+    if len(place.following) == 1 and place.following_is_dotted:
+        return False
+    if letter.isupper():
+        return _is_lettered(place, letter) or (
+            place.following.lower() not in tables.NAME_PARTICLES and place.starts_anew()
+        )
+    if place.languages.have(tables.SELDOM_END, letter):
+        return place.starts_anew()
+    return not (_is_short_indic(letter) and place.languages.uses_danda)
+
+
+def _is_short_indic(word: str) -> bool:
+    """Return whether a word of a script of India is short enough to be an initial: one letter or two with signs."""
+    return _INDIC.match(word) is not None and sum(map(str.isalpha, word)) <= 2
+
+
+def _wide_sentence_goes_on(text: str, stop: re.Match[str], start: int) -> bool:
+    """Return whether the sentence goes on behind a stop of a script without blanks: a decimal, a quotation."""
+    at, end, run = stop.start(), stop.end(), stop.group()
+    if run == "．":
+        return at > start and bool(_FULL_WIDTH.match(text, at - 1) and _FULL_WIDTH.match(text, end))
+    quoted = not _QUOTES_CLOSED.isdisjoint(run)
+    if not quoted and not text[max(start, at - 20) : at + 1].endswith(_WIDE_NAMES):
+        return False
+    if tables.QUOTATION_GOES_ON.match(text[end : end + 40]):
+        return True
+    return quoted and _is_spoken(text, stop, end, start)
+
+
+def _is_named(text: str, at: int, start: int, languages: TextLanguages) -> bool:
+    """Return whether the mark is the end of a name: Yahoo!"""
+    word = _LAST_WORD.search(text[max(start, at - 30) : at])
+    return (
+        word is not None and word.group()[0].isupper() and languages.have(tables.NAMES, word.group().lower() + text[at])
+    )
+
+
+def _is_spoken(text: str, stop: re.Match[str], end: int, start: int) -> bool:
+    """Return whether the sentence begins with a quotation, ends it here, and says who spoke: "Why?" Smith asked."""
+    first = text[start : start + 40].lstrip()[:1]
+    return (
+        first != ""
+        and first in _QUOTES_OPENED
+        and text[stop.start()] != "."
+        and tables.SPEECH.match(text[end : end + 80].lstrip()) is not None
+    )
+
+
+def _is_list_number(place: _Place, word: str) -> bool:
+    """Return whether the stop belongs to the number of a list item: ``1. Wash``, ``a. Wash``."""
+    if not (word.isdigit() and len(word) <= 3) and not (len(word) == 1 and word.isalpha()):
+        return False
+    before = place.stop - len(word) - place.start
+    return before <= _LONGEST_INDENT and not place.before(len(word), before).strip(" \t\r\n*_-(")
+
+
+def _is_ordinal_or_date(place: _Place, word: str) -> bool:
+    """Return whether the stop is an ordinal's or a date's: am 3. Mai, Der 2. Weltkrieg, 3. 5. 1931."""
+    following, languages = place.following, place.languages
+    if word.isdecimal() and len(word) <= 4:
+        before = place.before(len(word), 10)
+        if following[:1].isdecimal():
+            around = before + place.text[place.stop - len(word) : place.stop + 14]
+            stop = len(before) + len(word)
+            return any(date.start() < stop < date.end() for date in _NUMERIC_DATE.finditer(around))
+        if _YEAR_AND_MONTH_BEFORE.search(before) and not following[:1].isupper():
+            return True  # 1931. 5. 3. in Korean, followed by a word of a script without capitals
+    if not (word.isdecimal() and len(word) <= 3) and not _ROMAN.match(word):
+        return False
+    if languages.have(tables.MONTHS, following.lower()):
+        return True
+    if place.starts_anew():
+        return False
+    before = place.before(len(word), 20)
+    if _ORDINAL_BEFORE.search(before):
+        return languages.are_surely(tables.ORDINALS)
+    determiner = _WORD_BEFORE.search(before)
+    if determiner is not None and languages.have(tables.DETERMINERS, determiner.group(1).lower()):
+        return True
+    # behind an abbreviation the figure is no ordinal: böl. 3
+    return languages.are_surely(tables.ORDINALS_ALWAYS) and not before.rstrip().endswith(".")
+
+
+def _parts_before(place: _Place, word: str) -> list[str]:
+    """Return the parts of which an abbreviation up to the stop may consist, if there are several: u. a, u.a"""
+    if "." in word:
+        return word.lower().split(".")
+    match = _PARTS_BEFORE.search(place.before(0, 24))
+    return [part.rstrip(".").lower() for part in match.group().split()] if match else []
+
+
+def _ends_with(table: tables.WordTable, parts: list[str], languages: TextLanguages) -> bool:
+    return any(languages.have(table, "_".join(parts[first:])) for first in range(len(parts) - 1))
+
+
+def _is_inside_abbreviation(place: _Place, parts: list[str]) -> bool:
+    """Return whether the stop is one inside an abbreviation with blanks: z. B."""
+    if not place.following_is_dotted:
+        return False
+    return any(
+        place.languages.have(tables.SPACED_BEGINNINGS, "_".join([*parts[first:], place.following.lower()]))
+        for first in range(len(parts))
+    )
+
+
+def _is_lettered(place: _Place, letter: str) -> bool:
+    """Return whether a capital tells things apart and is no initial: vitamin C, types A and B, King George V."""
+    before = place.before(1, 60)
+    kind = _LETTERS_BEFORE.search(before)
+    if kind is not None and place.languages.have(tables.LETTERED, kind.group(1).lower()):
+        return True
+    ruler = _RULER_BEFORE.search(before)
+    return letter in "IVX" and ruler is not None and ruler.group(1).lower() in tables.TITLES

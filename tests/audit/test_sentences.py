@@ -1,0 +1,137 @@
+"""Where sentences end in the languages that people write."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from masis.audit import languages
+from masis.audit.languages import FULL_STOPS, TextLanguages, guess_languages
+from masis.audit.sentences import split_sentences
+
+WRITTEN = Path(__file__).with_name("sentences_by_language.txt")
+SETS_NO_BLANKS = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff\u1000-\u109f\u1780-\u17ff]")
+
+
+def written(file: Path) -> Iterator[tuple[str, list[str]]]:
+    """The texts of a file with their sentences; ``~`` opens a text without blanks between them."""
+    for line in file.read_text(encoding="utf-8").splitlines():
+        if line and line[0] not in "#[":
+            sentences = line.lstrip("~").split(" | ")
+            unspaced = line[0] == "~" or SETS_NO_BLANKS.search(line)
+            yield ("" if unspaced else " ").join(sentences), sentences
+
+
+def pieces(text: str) -> list[str]:
+    return [text[unit.start : unit.end] for unit in split_sentences(text)]
+
+
+@pytest.mark.parametrize(("text", "sentences"), list(written(WRITTEN)))
+def test_sentences_end_where_readers_of_the_language_end_them(text: str, sentences: list[str]) -> None:
+    assert pieces(text) == sentences
+
+
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        ("Der 4. Band [1] kam am 2. Juni [2]. Er fehlt.", ["Der 4. Band [1] kam am 2. Juni [2].", "Er fehlt."]),
+        ("Hij sprak met mevr. Smit. [1] Zij zweeg.", ["Hij sprak met mevr. Smit. [1]", "Zij zweeg."]),
+        ("Она из г. Тверь. [1] Потом уехала.", ["Она из г. Тверь. [1]", "Потом уехала."]),
+        ("彼は「赤い。」と書いた。[1]皆が笑った。", ["彼は「赤い。」と書いた。[1]", "皆が笑った。"]),
+        ("It has vitamin B. [2] Children need it.", ["It has vitamin B. [2]", "Children need it."]),
+    ],
+)
+def test_citations_stay_with_their_sentences_in_every_language(text: str, sentences: list[str]) -> None:
+    assert pieces(text) == sentences
+
+
+@pytest.mark.parametrize("stop", FULL_STOPS)
+def test_every_stop_of_another_script_ends_a_sentence(stop: str) -> None:
+    assert pieces(f"ab{stop}cd{stop} ef") == [f"ab{stop}", f"cd{stop}", "ef"] or stop == "．"
+
+
+@pytest.mark.parametrize(
+    "separator", ["\n", "\r\n", "\r", "\u2028", "\u2029", "\x85", "\x0b", "\x0c", "<br>", "<BR />"]
+)
+def test_every_separator_of_lines_ends_a_short_line(separator: str) -> None:
+    units = pieces(f"The tower is tall [1]{separator}The door is green")
+    assert [unit.replace(separator, "") for unit in units] == ["The tower is tall [1]", "The door is green"]
+
+
+def test_tags_that_end_a_line_leave_rows_and_long_sentences_alone() -> None:
+    assert pieces("| tall<br>green | old |") == ["| tall<br>green | old |"]
+    assert pieces("The tower is tall<br>and green.") == ["The tower is tall<br>and green."]
+    assert pieces("<p>The tower is tall.</p><p>It is green.</p>") == [
+        "<p>The tower is tall.</p>",
+        "<p>It is green.</p>",
+    ]
+    long = "The tower that they built beside the river in the year 1931 is tall [1]<br>"
+    assert pieces(long + "It is green.") == [long, "It is green."]
+
+
+def test_an_abbreviation_counts_only_in_a_text_of_its_language() -> None:
+    assert pieces("La via è in via del sig. Rossi.") == ["La via è in via del sig. Rossi."]
+    assert pieces("It was, as the old man said, a sig. Rossi agreed with him.") == [
+        "It was, as the old man said, a sig.",
+        "Rossi agreed with him.",
+    ]
+
+
+def test_a_short_block_is_of_the_language_of_the_text_around_it() -> None:
+    text = "Die Brücke ist nicht lang, und das ist gut.\n\n- Kosten: 3. Quartal"
+    bits = guess_languages(text)
+    assert bits.best == guess_languages("Das ist nicht die Brücke.").best
+    assert TextLanguages(text, 46, around=TextLanguages(text)).are_surely(bits.best)
+
+
+def test_a_language_is_added_by_its_table_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    content = {**languages._CONTENT, "languages": {**languages._TABLES, "new": {"words": "qor", "never_end": "zoq"}}}
+    monkeypatch.setattr(tomllib, "loads", lambda text: content)
+    spec = importlib.util.spec_from_file_location("languages_with_a_new_one", languages.__file__)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert module.TextLanguages("Qor the qor zoq. Ann").have(module.NEVER_END, "zoq")
+    assert not module.TextLanguages("It is of the zoq. Ann").have(module.NEVER_END, "zoq")
+
+
+def test_the_tables_hold_plain_words_and_each_once() -> None:
+    patterns = {"speech", "quotation_goes_on", "letters", "ordinals", "names"}
+    for name, table in languages._TABLES.items():
+        for key, value in table.items():
+            words = value.split()
+            assert key in patterns or len(words) == len(set(words)), (name, key)
+            assert key in patterns or not any(word.endswith(".") for word in words), (name, key)
+
+
+WORDS = (
+    st.sampled_from(
+        """. ! ? … 。 ！ ．３ ۔ । ။ ; “ ” „ « » 「 」 ( ) （ ） 《 》 [1] [ ] ~ | ` * _ # - 3. 24. 1931. XIV. z. B. EE.
+    UU. т. д.
+    г. Mai Der die vitamin C. B. King V. p.m. U.S. Yahoo! "Why?" said він สะพาน [2] และ <br> </p> <li> डॉ. κ. é
+    http://a.b www. Dr. usw. s. XX 3 a ５""".split()
+    )
+    | st.characters()
+)
+TEXTS = st.lists(st.tuples(WORDS, st.sampled_from(["", " ", "\n", "\u2028", "\u00a0"])), max_size=30)
+
+
+@given(TEXTS)
+@settings(max_examples=400, deadline=None, derandomize=True)
+def test_every_character_but_blanks_lies_in_exactly_one_unit_in_order(parts: list[tuple[str, str]]) -> None:
+    text = "".join(word + blank for word, blank in parts)
+    last = 0
+    for unit in split_sentences(text):
+        assert last <= unit.start < unit.end
+        assert not text[last : unit.start].strip()
+        assert text[unit.start : unit.end] == text[unit.start : unit.end].strip()
+        last = unit.end
+    assert not text[last:].strip()
