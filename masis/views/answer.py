@@ -2,7 +2,7 @@
 
 Pure: a case and one iteration of a run in, JSON-ready values out. Python counts characters as code points, JavaScript
 as UTF-16 units: so texts are cut here (``marks.py``) and travel as pieces, never as offsets. Nothing is judged here:
-references were resolved by ``masis/audit/citations/resolution.py``, claims checked by the verifier.
+references were resolved by ``masis/audit/markers/resolution.py``, claims checked by the verifier.
 """
 
 from __future__ import annotations

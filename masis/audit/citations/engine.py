@@ -12,9 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeVar
 
 from masis.audit.citations.exemptions import source_list_opens, why_exempt
-from masis.audit.citations.given import covered_units, quote_check, resolved
-from masis.audit.citations.grammar import CITATION_NEEDED, Reference, find_markers
-from masis.audit.citations.resolution import index_of
+from masis.audit.citations.attached_citations import covered_units, quote_check, resolved
+from masis.audit.markers import CITATION_NEEDED, Reference, find_markers, index_of
 from masis.audit.sentences import Unit, split_sentences
 from masis.schema.audit import Citation, CitationAudit, QuoteCheck, Sentence, SentenceStatus
 from masis.schema.base import Record

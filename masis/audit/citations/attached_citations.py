@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from masis.audit.citations.resolution import NOTHING, EvidenceIndex, Resolution
+from masis.audit.markers.resolution import NOTHING, EvidenceIndex, Resolution
 from masis.audit.sentences import Unit, split_sentences
 from masis.audit.text.quotes import Located, located, located_parts
 from masis.schema.audit import QuoteCheck
@@ -18,7 +18,7 @@ SPLICE_LEAST = 2
 """Words that each half of a spliced quote must have."""
 
 
-def placed(given: Sequence[GivenCitation], original: str, answer: str) -> tuple[GivenCitation, ...]:
+def carry_over_citations(given: Sequence[GivenCitation], original: str, answer: str) -> tuple[GivenCitation, ...]:
     """Return the citations of the original answer that a later one still carries, with their places in it.
 
     A citation is carried over where the sentences that it covers are unchanged: they stand in the later answer exactly
