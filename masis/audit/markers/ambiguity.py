@@ -105,6 +105,10 @@ _CARRIES_EXPONENTS = frozenset(
 )
 _OPERATOR_AFTER = re.compile(r"\s{0,2}[=+×*/^≈<>±·−⋅≤≥]|[⁺⁻ᵗⁿ°]|\s{0,2}-\s?\d")
 _OPERATOR_BEFORE = re.compile(r"[=+×*/^≈±·−⋅(]\s{0,2}\Z")
+_ROUND_BEFORE = re.compile(r"[(（]([^()（）]{1,56})[)）]\Z")
+_TERM = re.compile(r"[=+×*/^≈<>±·−⋅]")
+_LONG_WORD = re.compile(r"[^\W\d_]{4}|[\u2e80-\u9fff\uac00-\ud7a3]")
+_PUNCTUATION = frozenset(".,;:!?…\"'”’»*_]】。，；：！？」』")
 _ENUMERATED = re.compile(
     r"(?:steps?|options?|points?|items?|equations?|eqs?\.|eqn\.|formulas?|figures?|figs?\.|numbers?|parts?|types?|"
     r"cases?|lines?|rules?|schritt|punkt|图|圖|式|步骤|步驟|表|条件|條件|方程|选项|選項|题|題|問|手順|例|项|項|第|中|和|与|、)\s?\Z",
@@ -117,13 +121,16 @@ def is_probably_an_exponent(text: str, start: int, end: int) -> bool:
     after = text[end : end + 1]
     if after.isalnum() or _OPERATOR_AFTER.match(text, end):
         return True
-    before = text[max(0, start - 30) : start]
-    if not before or before[-1].isspace() or before[-1] in ")]}⟩|":
-        # behind a blank it begins a mass number or a footnote's text; behind a bracket it raises a term
-        return before[-1:] in (")", "}", "⟩", "|") or not before.strip() or before.endswith("\n")
+    before = text[max(0, start - 60) : start].rstrip(" ")
+    if not before or before[-1] == "\n":
+        return True  # a mass number, or the number of a footnote's text
     word = _WORD_BEFORE.search(before)
     if word is None:
-        return before[-1].isdecimal() or before[-1] in "°′″%$€£µ"
+        if before[-1] in ")）":
+            # (x + 1)² raises a term, (the Clean Air Act)² doesn't
+            inside = _ROUND_BEFORE.search(before)
+            return inside is None or _TERM.search(inside.group(1)) is not None or not _LONG_WORD.search(inside.group(1))
+        return before[-1] not in _PUNCTUATION
     letters = word.group()
     if ord(letters[-1]) > 0x2E80:
         return False  # scripts without blanks have no words of units

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from itertools import groupby
 from typing import NamedTuple
 
@@ -33,8 +35,9 @@ def find_markers(answer: str, index: EvidenceIndex, code: Sequence[tuple[int, in
         code: Stretches, such as code blocks, in which there are none.
     """
     found = list(_bracketed_ids(answer, index)) if index.bracketed else []
+    is_ascii = answer.isascii()
     for style in styles.STYLES:
-        if not style.may_occur_in(answer):
+        if not style.may_occur_in(answer, is_ascii):
             continue
         for match in style.pattern.finditer(answer):
             references = style.parse(match, index)
@@ -87,6 +90,11 @@ def trailing_markers_end(text: str, at: int, end: int) -> int | None:
     The evidence isn't known here. In "It is long. [1] It is red." and "It is long.<sup>[1]</sup> It is red." the
     marker cites the first sentence.
     """
+    position = at
+    while position < end and text[position] in " \t":
+        position += 1
+    if position >= end or (text[position] not in _MAY_LEAD and text[position] not in _by_opening(styles.STYLES)):
+        return None  # an ordinary sentence follows
     place = None
     lead = _LEAD.match(text, at, end)
     at = position = lead.end() if lead else at
@@ -94,8 +102,11 @@ def trailing_markers_end(text: str, at: int, end: int) -> int | None:
         while position < end and text[position] in " \t\r\n,;" and position - (place or at) < 3:
             position += 1
         marker_end = _marker_end(text, position, end)
-        if marker_end is None and (around := _WRAPPER_OPENS.match(text, position, end)):
-            marker_end = _marker_end(text, around.end(), end)
+        while marker_end is None and (wrapper := _WRAPPER_OPENS.match(text, position, end)):
+            position = wrapper.end()
+            marker_end = _marker_end(text, position, end)
+            if marker_end is not None and text[position - 1] == "[" and text[marker_end : marker_end + 1] != "]":
+                return place  # [[3]H]ketanserin
         if marker_end is None:
             return place
         closing = _BEHIND_MARKER.match(text, marker_end, end)
@@ -104,8 +115,9 @@ def trailing_markers_end(text: str, at: int, end: int) -> int | None:
 
 # Around the markers behind a stop: "(see [1])", "<sup>[1]</sup>", "**[1]**", "[[1]]", "Source: [1]".
 _LEAD = re.compile(r"[ ]{1,3}[([]?(?:[Ss]ources?|[Rr]eferences?|[Cc]itations?|[Ss]ee):?(?=[ ]{0,2}[\[【])")
+_MAY_LEAD = frozenset("SsRrCc([<*^,;\r\n")  # what a lead, a wrapper or a separator begins with
 _WRAPPER = r"(?:sup|small|cite|citation|ref|span|strong|em|b|i|u)"
-_WRAPPER_OPENS = re.compile(rf"(?:\((?:[Ss]ee |cf\. )?|<{_WRAPPER}>(?=[\[【(<])|\*{{1,2}}|\^(?=\[)|\[(?=\[))++")
+_WRAPPER_OPENS = re.compile(rf"(?:\((?:[Ss]ee |cf\. )?|<{_WRAPPER}>(?=[\[【(<])|\*{{1,2}}|\^(?=\[)|\[(?=\[))")
 _BEHIND_MARKER = re.compile(rf"(?:\)|\]|</(?:{_WRAPPER}|statement|p|li|div)>|\*{{1,2}})*+[.,;]?")
 # What is left where a model that cites by tags cites nothing: LongCite's <cite></cite></statement>
 _EMPTY_TAG = re.compile(rf"<({_WRAPPER})>\s{{0,3}}</\1>|</statement>")
@@ -117,14 +129,22 @@ def _marker_end(text: str, at: int, end: int) -> int | None:
         return None
     if text[at] == "<" and (empty := _EMPTY_TAG.match(text, at, end)):
         return empty.end()
-    ends = [
-        match.end()
-        for style in styles.STYLES
-        if text[at] in style.opening
-        and (match := style.pattern.match(text, at, end))
-        and style.may_follow_stop(match)
-    ]
-    return max(ends, default=None)
+    found = None
+    for style in _by_opening(styles.STYLES).get(text[at], ()):
+        match = style.pattern.match(text, at, end)
+        if match and style.may_follow_stop(match):
+            found = max(found or 0, match.end())
+    return found
+
+
+@lru_cache(maxsize=4)
+def _by_opening(table: tuple[styles.MarkerStyle, ...]) -> dict[str, list[styles.MarkerStyle]]:
+    """The styles by the characters that their markers begin with: a stop is followed by one of them in few places."""
+    found: dict[str, list[styles.MarkerStyle]] = defaultdict(list)
+    for style in table:
+        for character in style.opening:
+            found[character].append(style)
+    return dict(found)
 
 
 _NUMBERED_MARKER = re.compile(r"[^\n]{0,31}\d")

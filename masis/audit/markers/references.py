@@ -12,7 +12,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from masis.audit.markers.resolution import EvidenceIndex, Resolution, worded
-from masis.audit.markers.source_words import SOURCE_WORD
+from masis.audit.markers.source_words import RESULT_WORD, SOURCE_WORD
 from masis.schema.audit import ResolvedBy
 
 CITATION_NEEDED = "[citation needed]"
@@ -76,17 +76,18 @@ _RANGE = re.compile(r"(\d{1,9})\s*(?:[-‐‑–—~]|\bto\b|\.\.\.?)\s*(\d{1,9}
 # A word for "source" and a number: Source 1, Doc. 1, Passage ID 2, 来源1, Sources 1-3, and the bare "ID:4" of RAGFlow.
 # "ID 4711" without a colon is more often somebody's number than a chunk's.
 _WORDED = re.compile(
-    rf"({SOURCE_WORD}(?=\W|\d|_)|ids?(?=\s?:))\.?(\s*(?:ids?|nos?\.?|numbers?|nr\.?)?\s*[:：#]?\s*|[_-])"
+    rf"({SOURCE_WORD}(?=\W|\d|_)|{RESULT_WORD}(?=\W|\d)|ids?(?=\s?:))\.?"
+    r"(\s*(?:_?ids?|nos?\.?|numbers?|nr\.?)?\s*[:：=#]?\s*|[_-])"
     r"(\d{1,9})(?:\s*(?:[-–—]|\bto\b)\s*(\d{1,9}))?(?::\s.*)?",
     re.IGNORECASE | re.DOTALL,
 )
 _PREFIXED_RANGE = re.compile(r"(.{0,60}?\D)(\d{1,9})\s*(?:[-–—]|\bto\b)\s*(?:(.{0,60}?\D))?(\d{1,9})", re.DOTALL)
 _LABEL = re.compile(rf"(?:{SOURCE_WORD}|ids?)(?:\s*[:：]\s*|\s+)(?=\S)", re.IGNORECASE)
 # S1, D1, R1: the initial of "source", "document", "reference". Other letters are more often chemistry or vitamins.
-_INITIAL = re.compile(r"[SDR](\d{1,3})", re.IGNORECASE)
+_INITIAL = re.compile(r"(?:[SDR]|#\s?)(\d{1,3})", re.IGNORECASE)
 # "1: p. 4", "9 (pp. 4-6)", "chunk_1, § 3": a place in the source behind its name. Group 1 is the name.
 _WITH_PLACE = re.compile(
-    r"([^():,]{1,80}?)\s*[:,(]?\s*\(?"
+    r"([^():,]{1,80}?)\s*[:,(|–—-]?\s*\(?"
     r"\b(?:pp?\.|pages?\b|pgs?\.|lines?\b|paras?\b\.?|paragraphs?\b|sections?\b|sec\.|secs\.|chapters?\b|ch\.|"
     r"slides?\b|rows?\b|seiten?\b|s\.|abschnitt\b|zeilen?\b|página\b|pág\.|page\b)\s{0,3}\d.{0,40}",
     re.IGNORECASE | re.DOTALL,
@@ -239,6 +240,11 @@ def _read_part(part: _Part, index: EvidenceIndex, *, round_: bool = False) -> li
     return _read_choice(part, index) if _CHOICE.search(text) else None
 
 
+def is_file_name(name: str) -> bool:
+    """Return whether a name is that of a document's file: ``report.pdf``."""
+    return _FILE_NAME.fullmatch(name) is not None
+
+
 def _read_named(part: _Part, index: EvidenceIndex) -> list[Reference] | None:
     """``chunk_2`` or ``Document 9`` behind ``Source:``."""
     if match := _WORDED.fullmatch(part.text):
@@ -295,12 +301,18 @@ def _expand(part: _Part, first: int, last: int, index: EvidenceIndex, prefix: st
     return [Reference(part.start, part.end, name, *index.resolve(name)) for name in names]
 
 
+_NEVER_IN_ROUND = re.compile(rf"ids?\b|footnotes?\b|fußnoten?\b|{RESULT_WORD}", re.IGNORECASE)
+
+
 def _round_citation(text: str, index: EvidenceIndex) -> bool:
     """Whether round brackets hold a citation: a word for evidence, or an id that is no plain word or number."""
     first = next(filter(None, _SEPARATOR.split(text)), "")
     labelled = _LABEL.match(first)
     if _WORDED.fullmatch(first) or _WORDED.fullmatch(text):
-        return not first[:2].casefold() == "id"  # (ID: 4711) is a patient's or a product's
+        # (ID: 4711) is a patient's or a product's, (in footnote 273) another text's
+        return not _NEVER_IN_ROUND.match(first)
+    if index.has_file_names and _FILE_NAME.fullmatch(first):
+        return True
     if labelled:
         first = first[labelled.end() :]
     if not labelled and not (index.worded and worded(first)):

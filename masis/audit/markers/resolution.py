@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import NamedTuple, TypeVar
@@ -69,16 +69,10 @@ class EvidenceIndex:
         """Whether any id holds a letter and a digit, so that it can stand in round brackets."""
         self.has_addresses = any("://" in name for name in [*ids, *(source or "" for source in sources)])
         """Whether evidence is named by web addresses, so that a link is this case's way of citing."""
-        self.has_file_names = any(map(_FILE_NAME.search, [*ids, *(source or "" for source in sources)]))
-        """Whether evidence is named by files, so that a file's name in brackets is this case's way of citing."""
-        self._forms = [(form, _unique((form(id_), id_) for id_ in ids)) for form in (_fold, _loosen, _unpad)]
+        self._sources = sources
         self._numbers = _unique((number, id_) for id_ in ids if (number := _number_of(id_)) is not None)
         self.highest_number = max([len(ids), *self._numbers])
         """The highest number an id ends in, at least the number of chunks."""
-        self._by_source: dict[str, list[str]] = defaultdict(list)
-        for id_, source in zip(ids, sources, strict=False):
-            for name in {_address(source or ""), _address(id_) if "://" in id_ else ""} - {""}:
-                self._by_source[name].append(id_)
 
     @classmethod
     def unknown(cls) -> EvidenceIndex:
@@ -104,6 +98,25 @@ class EvidenceIndex:
         if not self._numbers and 1 <= number <= len(self.ids):
             return Resolution(self.ids[number - 1], "position")
         return NOTHING
+
+    # Most answers cite by number or by the id to the letter, so that these tables are seldom needed.
+
+    @cached_property
+    def _forms(self) -> list[tuple[Callable[[str], str], dict[str, str | None]]]:
+        return [(form, _unique((form(id_), id_) for id_ in self.ids)) for form in (_fold, _loosen, _unpad)]
+
+    @cached_property
+    def _by_source(self) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = defaultdict(list)
+        for id_, source in zip(self.ids, self._sources, strict=False):
+            for name in {_address(source or ""), _address(id_) if "://" in id_ else ""} - {""}:
+                found[name].append(id_)
+        return dict(found)
+
+    @cached_property
+    def has_file_names(self) -> bool:
+        """Whether evidence is named by files, so that a file's name in brackets is this case's way of citing."""
+        return any(map(_FILE_NAME.search, [*self.ids, *(source or "" for source in self._sources)]))
 
     def resolve_from_zero(self, number: int) -> Resolution:
         """What a number names that counts the evidence from 0: an id ending in it if the ids do so too, else the place."""

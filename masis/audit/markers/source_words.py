@@ -44,5 +44,8 @@ _WORDS = dict.fromkeys(
     for word in re.split(r"(?<!\\) ", words)
 )
 
+RESULT_WORD = r"(?:(?:search |web )?results?|papers?|abstracts?)"
+"""Words that stand for a source only in square brackets: ``[Result 9]``, but not ``(result 9)``."""
+
 SOURCE_WORD = rf"(?:{'|'.join(sorted(_WORDS, key=len, reverse=True))})"
 """A regular expression for such a word, to be compiled with ``re.IGNORECASE``."""
