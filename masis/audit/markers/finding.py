@@ -6,13 +6,37 @@ import re
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
 from itertools import groupby
 from typing import NamedTuple
 
 from masis.audit.markers import styles
 from masis.audit.markers.references import Reference
 from masis.audit.markers.resolution import EvidenceIndex
+
+
+class _Table:
+    """The styles arranged for speed: nearly every style is ruled out in nearly every answer."""
+
+    def __init__(self, table: tuple[styles.MarkerStyle, ...]) -> None:
+        self.styles = table
+        self.signs = [(style.signs or tuple(style.opening), style) for style in table]
+        self.signs_in_ascii = [
+            (in_ascii, style) for signs, style in self.signs if (in_ascii := tuple(filter(str.isascii, signs)))
+        ]
+        self.by_opening: dict[str, list[styles.MarkerStyle]] = defaultdict(list)
+        for style in table:
+            for character in style.opening:
+                self.by_opening[character].append(style)
+
+
+_arranged = _Table(styles.STYLES)
+
+
+def _table() -> _Table:
+    global _arranged
+    if _arranged.styles is not styles.STYLES:
+        _arranged = _Table(styles.STYLES)
+    return _arranged
 
 
 class Marker(NamedTuple):
@@ -35,9 +59,12 @@ def find_markers(answer: str, index: EvidenceIndex, code: Sequence[tuple[int, in
         code: Stretches, such as code blocks, in which there are none.
     """
     found = list(_bracketed_ids(answer, index)) if index.bracketed else []
-    is_ascii = answer.isascii()
-    for style in styles.STYLES:
-        if not style.may_occur_in(answer, is_ascii):
+    table = _table()
+    for signs, style in table.signs_in_ascii if answer.isascii() else table.signs:
+        for sign in signs:
+            if sign in answer:
+                break
+        else:
             continue
         for match in style.pattern.finditer(answer):
             references = style.parse(match, index)
@@ -51,7 +78,9 @@ def find_markers(answer: str, index: EvidenceIndex, code: Sequence[tuple[int, in
     for marker in sorted(found, key=lambda marker: (marker.start, -marker.end)):
         if marker.start >= taken and not mask.covers(marker.start):
             taken = marker.end
-            if marker.references:
+            if len(marker.references) == 1:
+                markers.append(marker)
+            elif marker.references:
                 markers.append(_with_broken_ranges(marker, answer))
     return markers
 
@@ -93,7 +122,7 @@ def trailing_markers_end(text: str, at: int, end: int) -> int | None:
     position = at
     while position < end and text[position] in " \t":
         position += 1
-    if position >= end or (text[position] not in _MAY_LEAD and text[position] not in _by_opening(styles.STYLES)):
+    if position >= end or (text[position] not in _MAY_LEAD and text[position] not in _table().by_opening):
         return None  # an ordinary sentence follows
     place = None
     lead = _LEAD.match(text, at, end)
@@ -130,24 +159,11 @@ def _marker_end(text: str, at: int, end: int) -> int | None:
     if text[at] == "<" and (empty := _EMPTY_TAG.match(text, at, end)):
         return empty.end()
     found = None
-    for style in _by_opening(styles.STYLES).get(text[at], ()):
+    for style in _table().by_opening.get(text[at], ()):
         match = style.pattern.match(text, at, end)
         if match and style.may_follow_stop(match):
             found = max(found or 0, match.end())
     return found
-
-
-@lru_cache(maxsize=4)
-def _by_opening(table: tuple[styles.MarkerStyle, ...]) -> dict[str, list[styles.MarkerStyle]]:
-    """The styles by the characters that their markers begin with: a stop is followed by one of them in few places."""
-    found: dict[str, list[styles.MarkerStyle]] = defaultdict(list)
-    for style in table:
-        for character in style.opening:
-            found[character].append(style)
-    return dict(found)
-
-
-_NUMBERED_MARKER = re.compile(r"[^\n]{0,31}\d")
 
 
 def opens_with_marker(line: str) -> bool:

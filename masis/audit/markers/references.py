@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from operator import attrgetter
 from typing import NamedTuple
 
-from masis.audit.markers.resolution import EvidenceIndex, Resolution, worded
+from masis.audit.markers.resolution import EvidenceIndex, Resolution, has_letter_and_digit
 from masis.audit.markers.source_words import RESULT_WORD, SOURCE_WORD
 from masis.schema.audit import ResolvedBy
 
@@ -135,7 +135,7 @@ def _unescaped(body: str) -> tuple[str, list[int]]:
 def _read(body: str, offset: int, index: EvidenceIndex, round_: bool) -> list[Reference]:
     text = body.strip()
     start = offset + len(body) - len(body.lstrip())
-    if text in index.exact and not (round_ and not worded(text)):
+    if text in index.exact and not (round_ and not has_letter_and_digit(text)):
         return [Reference(start, start + len(text), text, text, "exact")]
     if text.isdecimal():
         return [] if round_ or len(text) > 9 else [_single(_Part(start, start + len(text), text), index)]
@@ -196,7 +196,7 @@ def _read_member(member: _Part, index: EvidenceIndex) -> list[Reference] | None:
 def _read_id(part: _Part, index: EvidenceIndex) -> list[Reference] | None:
     """What names evidence as it stands, or is written in the style of this case's ids."""
     reference = _single(part, index)
-    return [reference] if reference.evidence_id or index.shaped(part.text) else None
+    return [reference] if reference.evidence_id or index.is_shaped(part.text) else None
 
 
 def _read_part(part: _Part, index: EvidenceIndex, *, round_: bool = False) -> list[Reference] | None:
@@ -209,13 +209,13 @@ def _read_part(part: _Part, index: EvidenceIndex, *, round_: bool = False) -> li
         return [Reference(part.start, part.end, text, *found)]
     if key := _KEY.fullmatch(text):
         return _read_key(part, key, index)
-    if index.shaped(text):
+    if index.is_shaped(text):
         return [Reference(part.start, part.end, text, None, None)]
     if range_ := _RANGE.fullmatch(text):
         return _expand(part, int(range_.group(1)), int(range_.group(2)), index)
     if range_ := _PREFIXED_RANGE.fullmatch(text):
         prefix, again = range_.group(1), range_.group(3)
-        known = index.resolve(prefix + range_[2]).evidence_id or index.shaped(prefix + range_[2])
+        known = index.resolve(prefix + range_[2]).evidence_id or index.is_shaped(prefix + range_[2])
         if known and (again is None or again.casefold() == prefix.casefold()):
             return _expand(part, int(range_.group(2)), int(range_.group(4)), index, prefix)
     if match := _WORDED.fullmatch(text):
@@ -262,7 +262,7 @@ def _read_key(part: _Part, key: re.Match[str], index: EvidenceIndex) -> list[Ref
     """``@smith2020``, as in Pandoc: an id behind ``@``. A word without a number is somebody's name (``@editor``)."""
     name = key.group(1).rstrip(":.-")
     found = index.resolve(name)
-    if not found.evidence_id and not index.shaped(name) and not index.keyed(name):
+    if not found.evidence_id and not index.is_shaped(name) and not index.is_keyed(name):
         return None
     start = part.start + key.start(1)
     return [Reference(start, start + len(name), name, *found)]
@@ -277,7 +277,7 @@ def _read_worded(part: _Part, match: re.Match[str], index: EvidenceIndex) -> lis
     number = int(match.group(3))
     if match.group(4):
         return _expand(part, number, int(match.group(4)), index)
-    if match.group(2) in ("_", "-") or index.shaped(part.text):
+    if match.group(2) in ("_", "-") or index.is_shaped(part.text):
         # written as an id: it names that id or, where ids are plain numbers, that number; no other id of that number
         name = part.text[: match.end(3)]  # less the place in it: [chunk_1: page 3]
         found = _by_number(match.group(3), index) if index.bare_numbers else index.resolve(name)
@@ -315,8 +315,8 @@ def _round_citation(text: str, index: EvidenceIndex) -> bool:
         return True
     if labelled:
         first = first[labelled.end() :]
-    if not labelled and not (index.worded and worded(first)):
+    if not labelled and not (index.has_worded_ids and has_letter_and_digit(first)):
         return False
-    return index.resolve(first).evidence_id is not None or index.shaped(first, loosely=False)
+    return index.resolve(first).evidence_id is not None or index.is_shaped(first, loosely=False)
 
 

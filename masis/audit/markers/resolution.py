@@ -65,7 +65,7 @@ class EvidenceIndex:
         self.bare_numbers = all(id_.isdecimal() for id_ in ids)
         self.bracketed = tuple(sorted((id_ for id_ in ids if "[" in id_ or "]" in id_), key=len, reverse=True))
         """Ids that hold brackets themselves, the longest first."""
-        self.worded = any(map(worded, ids))
+        self.has_worded_ids = any(map(has_letter_and_digit, ids))
         """Whether any id holds a letter and a digit, so that it can stand in round brackets."""
         self.has_addresses = any("://" in name for name in [*ids, *(source or "" for source in sources)])
         """Whether evidence is named by web addresses, so that a link is this case's way of citing."""
@@ -128,7 +128,7 @@ class EvidenceIndex:
         """The chunks whose source is this address or name; several where several come from one source."""
         return tuple(self._by_source.get(_address(name), ()))
 
-    def shaped(self, name: str, *, loosely: bool = True) -> bool:
+    def is_shaped(self, name: str, *, loosely: bool = True) -> bool:
         """Whether a name that names no evidence is written in the style of this case's ids, and so poses as one.
 
         ``loosely``: also where word and number are joined otherwise, as ``PMID 12`` beside ``PMID:99``.
@@ -142,11 +142,11 @@ class EvidenceIndex:
             return name.isupper() == self.ids[0].isupper()
         return any(abs(len(name) - length) <= 2 for length in styles.hash_lengths) and _hash_like(name)
 
-    def keyed(self, name: str) -> bool:
+    def is_keyed(self, name: str) -> bool:
         """Whether a name behind ``@`` reads as a bibliography's key: it holds a number, or the ids are plain words."""
         return any(map(str.isdecimal, name)) or (bool(self.ids) and all(id_.isalpha() for id_ in self.ids))
 
-    def slug(self, name: str) -> bool:
+    def is_slug(self, name: str) -> bool:
         """Whether the name is words joined like this case's ids: ``earnings-call`` beside ``annual-report``."""
         return self._styles.slugs and _SLUG.fullmatch(name) is not None
 
@@ -245,6 +245,6 @@ def _classes(name: str) -> str:
     return _LOWER.sub("a", _UPPER.sub("A", _TITLE.sub("\x01", _DIGITS.sub("0", name))))
 
 
-def worded(name: str) -> bool:
+def has_letter_and_digit(name: str) -> bool:
     """Whether a name holds a letter and a digit."""
     return any(map(str.isalpha, name)) and any(map(str.isdecimal, name))

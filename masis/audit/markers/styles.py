@@ -52,25 +52,6 @@ class MarkerStyle:
     signs: tuple[str, ...] = ()
     may_follow_stop: Callable[[Match], bool] = field(default=lambda match: True)
 
-    def __post_init__(self) -> None:
-        signs = self.signs or tuple(self.opening)
-        object.__setattr__(self, "_ascii_signs", tuple(sign for sign in signs if sign.isascii()))
-        object.__setattr__(self, "_other_signs", tuple(sign for sign in signs if not sign.isascii()))
-
-    _ascii_signs: tuple[str, ...] = field(init=False, repr=False)
-    _other_signs: tuple[str, ...] = field(init=False, repr=False)
-
-    def may_occur_in(self, text: str, is_ascii: bool) -> bool:
-        """Return whether a text can hold such a marker. Cheap: every style is asked about every answer."""
-        for sign in self._ascii_signs:
-            if sign in text:
-                return True
-        if not is_ascii:
-            for sign in self._other_signs:
-                if sign in text:
-                    return True
-        return False
-
 
 def _one_for_each(start: int, end: int, name: str, found: Iterable[Resolution]) -> list[Reference]:
     return [Reference(start, end, name, *each) for each in found]
@@ -89,16 +70,15 @@ def _by_name_or_source(name: str, index: EvidenceIndex) -> list[Resolution]:
 
 def _parse_square(match: Match, index: EvidenceIndex) -> Parsed:
     answer, (start, end) = match.string, match.span()
-    if match.group().casefold() == CITATION_NEEDED:
-        return ()
-    if answer[start - 1 : start] == "\\" or answer[end - 2] == "\\":
-        return None  # LaTeX, or brackets that Markdown escapes, which are a style of their own
-    group = match.lastindex or 1
-    body, offset = match.group(group), match.start(group)
+    body, offset = answer[start + 1 : end - 1], start + 1
     if body[0] == "^":
         return None
-    references = read_references(body.partition("†")[0] or body, offset, index)
-    if not references and index.slug(body) and _CLAUSE_END.match(answer, end):
+    if answer[end - 2] == "\\" or answer[start - 1 : start] == "\\":
+        return None  # LaTeX, or brackets that Markdown escapes, which are a style of their own
+    if len(body) == len(CITATION_NEEDED) - 2 and match.group().casefold() == CITATION_NEEDED:
+        return ()
+    references = read_references(body.partition("†")[0] or body if "†" in body else body, offset, index)
+    if not references and index.is_slug(body) and _CLAUSE_END.match(answer, end):
         references = [Reference(offset, offset + len(body), body, None, None)]
     if references and not is_probably_not_a_citation(answer, start, end, body, references, index):
         return references
@@ -288,7 +268,7 @@ def _parse_footnote(match: Match, index: EvidenceIndex) -> Parsed:
             return _one_for_each(start, end, label, (Resolution(id_, "source") for id_ in named))
         if _poses_as_source(definition, index):
             return [Reference(start, end, label, None, None)]
-    if label.isdecimal() or index.resolve(label).evidence_id or index.shaped(label):
+    if label.isdecimal() or index.resolve(label).evidence_id or index.is_shaped(label):
         return read_references(label, start, index)
     if definition is not None and definition.strip() and not _is_remark(definition):
         return [Reference(start, end, label, None, None)]
@@ -318,7 +298,7 @@ def _poses_as_source(definition: str, index: EvidenceIndex) -> bool:
     text = definition.strip().strip("[]().")
     if index.has_addresses and _BARE_ADDRESS.search(definition):
         return True
-    return not text.isdecimal() and bool(text) and (index.shaped(text) or bool(read_references(text, 0, index)))
+    return not text.isdecimal() and bool(text) and (index.is_shaped(text) or bool(read_references(text, 0, index)))
 
 
 _BIBLIOGRAPHIC = re.compile(r"\b(?:1[5-9]|20)\d\d\b|https?://|\bdoi\b|\bet al\b|\bvol\b|\bpp?\.", re.IGNORECASE)
@@ -533,7 +513,7 @@ STYLES: tuple[MarkerStyle, ...] = (
     MarkerStyle(
         name="square brackets",
         opening="[［〔〖",
-        pattern=re.compile(r"\[([^\[\]]{1,300})\]|［([^［］]{1,300})］|〔([^〔〕\n]{1,300})〕|〖([^〖〗\n]{1,300})〗"),
+        pattern=re.compile(r"\[[^\[\]]{1,300}\]|［[^［］]{1,300}］|〔[^〔〕\n]{1,300}〕|〖[^〖〗\n]{1,300}〗"),
         parse=_parse_square,
         may_follow_stop=_square_may_follow_stop,
         example="[chunk_1]",
@@ -652,7 +632,7 @@ STYLES: tuple[MarkerStyle, ...] = (
     MarkerStyle(
         name="turns",
         opening="cft",
-        signs=("turn",),
+        signs=("turn0", "citeturn"),
         pattern=_PLAIN_TURNS,
         parse=_parse_plain_turns,
         example="citeturn0search1",
