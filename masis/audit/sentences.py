@@ -107,7 +107,7 @@ def _continues(line: str, previous: str, kind: BlockKind, found: BlockKind) -> b
         return False
     if holds_only_markers(stripped[:200]):
         return True
-    if opens_with_marker(stripped[:400]) or _SOURCE_LINE.match(stripped):
+    if opens_with_marker(stripped) or _SOURCE_LINE.match(stripped):
         return False
     before = previous.rstrip()
     if not before:

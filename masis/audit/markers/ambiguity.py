@@ -21,6 +21,7 @@ _POWER_BEFORE = re.compile(
 _POWER_ENDS = frozenset("mRrIχη0")
 _TEN_BEFORE = re.compile(r"(?<![\d.,])10\Z")
 _NUMBER_BEFORE = re.compile(r"\d[\w%°/.-]{0,12}\s\Z")
+_YEAR_BEFORE = re.compile(r"(?<![\d.,])[12]\d{3}\s\Z")
 _NAME_BEFORE = re.compile(r"[A-Za-z_][\w.]*\Z")
 _ARRAY_NAMES = frozenset(
     {"arr", "array", "list", "args", "argv", "data", "dict", "items", "matrix", "vec", "row", "rows", "col", "cols"}
@@ -68,17 +69,20 @@ def is_probably_not_a_citation(
         # [125]I-labelled, [99][m]Tc: a mass number before its element
         or answer.startswith("[m]", end)
         or (element and before not in (".", "!", "?"))
-        or (index.is_unknown and _may_be_mathematics(answer, start, several))
+        or (index.is_unknown and _may_be_mathematics(answer, start, len(references)))
     )
 
 
-def _may_be_mathematics(answer: str, start: int, several: bool) -> bool:
+def _may_be_mathematics(answer: str, start: int, members: int) -> bool:
     """Return whether ``10[6]`` or ``4.1 [2, 8]`` may be a power or an interval.
 
     Where the evidence is known, ``[6]`` beside five chunks is a fabrication; where it isn't, the text keeps it.
     """
     before = answer[max(0, start - 16) : start]
-    return bool((_NUMBER_BEFORE if several else _TEN_BEFORE).search(before))
+    if members == 1:
+        return _TEN_BEFORE.search(before) is not None
+    # an interval has two ends, and seldom follows a year: "in 1991 [2, 4]"
+    return members == 2 and _NUMBER_BEFORE.search(before) is not None and not _YEAR_BEFORE.search(before)
 
 
 def _is_index(answer: str, start: int, end: int, references: Sequence[Reference]) -> bool:

@@ -57,6 +57,7 @@ def find_markers(answer: str, index: EvidenceIndex, code: Sequence[tuple[int, in
         answer: The text.
         index: The evidence that its markers may name.
         code: Stretches, such as code blocks, in which there are none.
+
     """
     found = list(_bracketed_ids(answer, index)) if index.bracketed else []
     table = _table()
@@ -99,18 +100,38 @@ def marker_spans(text: str, index: EvidenceIndex | None = None) -> list[tuple[in
 def without_markers(text: str, index: EvidenceIndex | None = None) -> str:
     """Return a text without its markers, the blanks before them, and the commas between them.
 
-    Without the ``index`` of the evidence, see ``marker_spans``.
+    The words of a link stay. Without the ``index`` of the evidence, see ``marker_spans``.
     """
-    spans = marker_spans(text, index)
-    if not spans:
-        return text
+    return without_spans(text, marker_spans(text, index))
+
+
+def without_spans(text: str, spans: Iterable[tuple[int, int]]) -> str:
+    """Return a text without these markers, which are in order and don't overlap; see ``without_markers``."""
     kept, at = [], 0
     for start, end in spans:
-        between = text[at:start]
-        # "long [1], [2]." becomes "long."
-        kept.append("" if at and not between.strip(" \t,;") else between.rstrip(" \t"))
+        between, words = text[at:start], words_of_marker(text, start, end)
+        if words:
+            kept += [between, words]
+        else:  # "long [1], [2]." becomes "long."
+            kept.append("" if at and not between.strip(" \t,;") else between.rstrip(" \t"))
         at = end
     return "".join([*kept, text[at:]])
+
+
+def style_of_marker(text: str, start: int, end: int) -> styles.MarkerStyle | None:
+    """Return the style of a marker that was found here."""
+    for style in _table().by_opening.get(text[start : start + 1], ()):
+        if style.pattern.fullmatch(text, start, end):
+            return style
+    return None
+
+
+def words_of_marker(text: str, start: int, end: int) -> str:
+    """Return what a marker says in its sentence: the label of ``[the report](https://...)``, else nothing."""
+    for style in _table().by_opening.get(text[start : start + 1], ()):
+        if match := style.pattern.fullmatch(text, start, end):
+            return style.words(match)
+    return ""
 
 
 def trailing_markers_end(text: str, at: int, end: int) -> int | None:
@@ -166,13 +187,18 @@ def _marker_end(text: str, at: int, end: int) -> int | None:
     return found
 
 
-def opens_with_marker(line: str) -> bool:
-    """Return whether a line begins with a marker that holds a number, as an entry of a list of sources does."""
-    stripped = line.lstrip()
+def leading_marker(line: str) -> str:
+    """Return the bracketed marker with which a line begins, as an entry of a list of sources does; empty if none."""
+    stripped = line[:400].lstrip()
     if stripped[:1] not in _BRACKETS:
-        return False
-    end = _marker_end(stripped, 0, len(stripped))
-    return end is not None and (stripped[0] == "【" or any(map(str.isdecimal, stripped[:end])))
+        return ""
+    return stripped[: _marker_end(stripped, 0, len(stripped)) or 0]
+
+
+def opens_with_marker(line: str) -> bool:
+    """Return whether a line begins with a bracketed marker that holds a number."""
+    marker = leading_marker(line)
+    return marker[:1] == "【" or any(map(str.isdecimal, marker))
 
 
 _BRACKETS = tuple("[［〔〖【")

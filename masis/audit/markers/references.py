@@ -42,9 +42,7 @@ def are_years(references: Sequence[Reference], index: EvidenceIndex) -> bool:
     if index.highest_number >= 1000:
         return False
     return all(
-        len(reference.name) == 4
-        and reference.name.isdecimal()
-        and FIRST_YEAR <= int(reference.name) < LAST_YEAR
+        len(reference.name) == 4 and reference.name.isdecimal() and FIRST_YEAR <= int(reference.name) < LAST_YEAR
         for reference in references
     )
 
@@ -318,5 +316,3 @@ def _round_citation(text: str, index: EvidenceIndex) -> bool:
     if not labelled and not (index.has_worded_ids and has_letter_and_digit(first)):
         return False
     return index.resolve(first).evidence_id is not None or index.is_shaped(first, loosely=False)
-
-

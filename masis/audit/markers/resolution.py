@@ -24,6 +24,7 @@ from itertools import pairwise
 from typing import NamedTuple, TypeVar
 
 from masis.schema.audit import ResolvedBy
+from masis.schema.case import Evidence
 
 
 class Resolution(NamedTuple):
@@ -47,6 +48,12 @@ _LOWER, _UPPER, _TITLE = re.compile(r"[a-z]+"), re.compile(r"[A-Z]+"), re.compil
 _AUTHOR_YEAR = re.compile(r"[A-Za-z]{3,20}(?:19|20)\d\d[a-z]?")
 _SLUG = re.compile(r"[a-z]+(?:[_-][a-z]+)+")
 _SCHEME = re.compile(r"\A(?:https?://)?(?:www\.)?", re.IGNORECASE)
+
+
+def evidence_index(evidence: Iterable[Evidence]) -> EvidenceIndex:
+    """Return the index of a case's evidence."""
+    chunks = list(evidence)
+    return index_of(tuple([chunk.id for chunk in chunks]), tuple([chunk.source for chunk in chunks]))
 
 
 @lru_cache(maxsize=64)
@@ -119,7 +126,7 @@ class EvidenceIndex:
         return any(map(_FILE_NAME.search, [*self.ids, *(source or "" for source in self._sources)]))
 
     def resolve_from_zero(self, number: int) -> Resolution:
-        """What a number names that counts the evidence from 0: an id ending in it if the ids do so too, else the place."""
+        """What a number names that counts from 0: the id that ends in it if the ids count from 0 too, else the place."""
         if 0 in self._numbers:
             return self._resolve_number(number)
         return Resolution(self.ids[number], "position") if number < len(self.ids) else NOTHING

@@ -39,7 +39,8 @@ class MarkerStyle:
 
     ``opening`` are the characters that its markers may begin with. ``signs`` are strings of which one must occur in a
     text that holds such a marker, where that tells more than the opening; a single character is found ten times as
-    fast as two. ``may_follow_stop`` says whether a
+    fast as two. ``write`` makes a marker of some names, where markers of this style can be written for any evidence.
+    ``words`` are what a marker says in its sentence, as the label of a link does. ``may_follow_stop`` says whether a
     marker behind a full stop belongs to the sentence that ends there, which is decided without knowing the evidence.
     """
 
@@ -51,6 +52,8 @@ class MarkerStyle:
     explanation: str
     signs: tuple[str, ...] = ()
     may_follow_stop: Callable[[Match], bool] = field(default=lambda match: True)
+    write: Callable[[Sequence[str]], str] | None = None
+    words: Callable[[Match], str] = field(default=lambda match: "")
 
 
 def _one_for_each(start: int, end: int, name: str, found: Iterable[Resolution]) -> list[Reference]:
@@ -124,11 +127,11 @@ def _parse_lenticular(match: Match, index: EvidenceIndex) -> Parsed:
 
 # (Source 1), (chunk_1)
 
-_ROUND_LEAD = re.compile(
-    r"(?:see(?:\s+also)?|cf\.?|from|per|in|e\.g\.,?|according to|siehe|vgl\.)\s+", re.IGNORECASE
-)
+_ROUND_LEAD = re.compile(r"(?:see(?:\s+also)?|cf\.?|from|per|in|e\.g\.,?|according to|siehe|vgl\.)\s+", re.IGNORECASE)
 _MAY_NAME_EVIDENCE = re.compile(r"[\d:：.]")  # a number, "source: A" or "report.pdf": most brackets hold none
-_ROUND_SOURCE = re.compile(rf"[(（](?:see |cf\. )?{SOURCE_WORD}(?=\W|\d)\.?[\s:：]{{0,3}}[^()（）\n]{{1,40}}[)）]", re.IGNORECASE)
+_ROUND_SOURCE = re.compile(
+    rf"[(（](?:see |cf\. )?{SOURCE_WORD}(?=\W|\d)\.?[\s:：]{{0,3}}[^()（）\n]{{1,40}}[)）]", re.IGNORECASE
+)
 
 
 def _parse_round(match: Match, index: EvidenceIndex) -> Parsed:
@@ -176,6 +179,18 @@ def _link_may_follow_stop(match: Match) -> bool:
     return in_brackets or label.strip("^ ").isdecimal() or match.group().startswith("[[")
 
 
+_TWO_LETTERS = re.compile(r"[^\W\d_]{2}")
+
+
+def _label_of_link(match: Match) -> str:
+    """The words of a link, ``the report``; none for a label that is a marker itself, ``1`` or ``[1]``."""
+    return match.group(1) if _TWO_LETTERS.search(match.group(1)) else ""
+
+
+def _label_of_html_link(match: Match) -> str:
+    return match.group(2) if _TWO_LETTERS.search(match.group(2)) else ""
+
+
 _HTML_LINK = re.compile(
     r"<a\s[^<>]{0,300}?href=[\"']?([^\"'<>\s]{1,800})[\"']?[^<>]{0,200}>([^<>]{1,300})</a>", re.IGNORECASE
 )
@@ -221,7 +236,11 @@ def _parse_address(match: Match, index: EvidenceIndex) -> Parsed:
     if _FOOTNOTE_OF_ADDRESS.match(line):
         return None  # read with the footnote
     if ids := index.resolve_source(address):
-        return None if _REFERENCE_OF_ADDRESS.match(line) else [Reference(start, end, address, id_, "source") for id_ in ids]
+        return (
+            None
+            if _REFERENCE_OF_ADDRESS.match(line)
+            else [Reference(start, end, address, id_, "source") for id_ in ids]
+        )
     enclosed = _BEFORE_ADDRESS.search(line) and answer[end : end + 1] in (">", ")")
     if enclosed or _LISTED.match(line) or _in_source_list(answer, start):
         return [Reference(start, end, address, None, None)]
@@ -294,7 +313,7 @@ def _named_by(definition: str, index: EvidenceIndex) -> tuple[str, ...]:
 
 
 def _poses_as_source(definition: str, index: EvidenceIndex) -> bool:
-    """Return whether a footnote that names no evidence is written as if it did: an id, an address, a source's number."""
+    """Return whether a footnote that names no evidence is written as if it did: an id, an address, a number."""
     text = definition.strip().strip("[]().")
     if index.has_addresses and _BARE_ADDRESS.search(definition):
         return True
@@ -358,9 +377,7 @@ def _parse_raised(match: Match, index: EvidenceIndex) -> Parsed:
     return _numbers(match, _RAISED_PART, index, lambda digits: int(digits.translate(_AS_DIGITS)))
 
 
-def _numbers(
-    match: Match, part: re.Pattern[str], index: EvidenceIndex, value: Callable[[str], int]
-) -> list[Reference]:
+def _numbers(match: Match, part: re.Pattern[str], index: EvidenceIndex, value: Callable[[str], int]) -> list[Reference]:
     """The references of numbers that aren't written in plain digits, ranges included."""
     references: list[Reference] = []
     for found in part.finditer(match.string, *match.span()):
@@ -479,7 +496,9 @@ _SOURCE_LINE = re.compile(
 
 def _parse_source_line(match: Match, index: EvidenceIndex) -> Parsed:
     references = read_references(match.group(1), match.start(1), index)
-    if any(reference.evidence_id or (index.has_file_names and is_file_name(reference.name)) for reference in references):
+    if any(
+        reference.evidence_id or (index.has_file_names and is_file_name(reference.name)) for reference in references
+    ):
         return references
     return None
 
@@ -487,6 +506,17 @@ def _parse_source_line(match: Match, index: EvidenceIndex) -> Parsed:
 def _never(match: Match) -> bool:
     return False
 
+
+SQUARE_BRACKETS = MarkerStyle(
+    name="square brackets",
+    opening="[［〔〖",
+    pattern=re.compile(r"\[[^\[\]]{1,300}\]|［[^［］]{1,300}］|〔[^〔〕\n]{1,300}〕|〖[^〖〗\n]{1,300}〗"),
+    parse=_parse_square,
+    may_follow_stop=_square_may_follow_stop,
+    write=lambda names: f"[{', '.join(names)}]",
+    example="[chunk_1]",
+    explanation="An id, a number, a list, a range, or a word for evidence with a number; also in `［］`, `〔〕`, `〖〗`.",
+)
 
 STYLES: tuple[MarkerStyle, ...] = (
     MarkerStyle(
@@ -496,6 +526,7 @@ STYLES: tuple[MarkerStyle, ...] = (
         pattern=_LINK,
         parse=_parse_link,
         may_follow_stop=_link_may_follow_stop,
+        words=_label_of_link,
         example="[[1]](https://a.example/report)",
         explanation="A link cites the chunks of its address. Where chunks have web addresses, one that none of them "
         "has is a fabrication, whatever its label. Else the label counts.",
@@ -506,24 +537,18 @@ STYLES: tuple[MarkerStyle, ...] = (
         signs=("^",),
         pattern=re.compile(r"\[\^([^\[\]\n^]{1,300})\^?\]"),
         parse=_parse_footnote,
+        write=lambda names: "".join(f"[^{name}]" for name in names),
         example="[^1]",
         explanation="Names what its definition names, else the evidence of that number. A definition by an id or an "
         "address that the evidence doesn't have makes it a fabrication. `[^1^]` is the same.",
     ),
-    MarkerStyle(
-        name="square brackets",
-        opening="[［〔〖",
-        pattern=re.compile(r"\[[^\[\]]{1,300}\]|［[^［］]{1,300}］|〔[^〔〕\n]{1,300}〕|〖[^〖〗\n]{1,300}〗"),
-        parse=_parse_square,
-        may_follow_stop=_square_may_follow_stop,
-        example="[chunk_1]",
-        explanation="An id, a number, a list, a range or a word for evidence with a number, in `[]`, `［］`, `〔〕` or `〖〗`.",
-    ),
+    SQUARE_BRACKETS,
     MarkerStyle(
         name="escaped brackets",
         opening="\\",
         pattern=ESCAPED_MARKER,
         parse=_parse_escaped,
+        write=lambda names: f"\\[{', '.join(names)}\\]",
         example="\\[1\\]",
         explanation="Square brackets that Markdown escapes.",
     ),
@@ -532,6 +557,7 @@ STYLES: tuple[MarkerStyle, ...] = (
         opening="【",
         pattern=re.compile(r"【([^【】\n]{1,300})】"),
         parse=_parse_lenticular,
+        write=lambda names: "".join(f"【{name}†source】" for name in names),
         example="【1†source】",
         explanation="OpenAI's file search: the source, `:` and a place in it, `†` and a label.",
     ),
@@ -540,6 +566,7 @@ STYLES: tuple[MarkerStyle, ...] = (
         opening="(（",
         pattern=re.compile(r"[(（]([^()（）\[\]]{2,200})[)）]"),
         parse=_parse_round,
+        write=lambda names: f"(Source {names[0]})" if len(names) == 1 else f"(Sources {', '.join(names)})",
         may_follow_stop=lambda match: _ROUND_SOURCE.fullmatch(match.group()) is not None,
         example="(Source 1)",
         explanation="Only with a word for evidence, or an id of letters and digits: `(1)` is no citation.",
@@ -549,6 +576,7 @@ STYLES: tuple[MarkerStyle, ...] = (
         opening="\\",
         pattern=_LATEX_CITE,
         parse=_parse_latex,
+        write=lambda names: f"\\cite{{{', '.join(names)}}}",
         example="\\citep[p. 3]{chunk_1}",
         explanation="Every key is a reference.",
     ),
@@ -566,6 +594,7 @@ STYLES: tuple[MarkerStyle, ...] = (
         signs=("<", "^"),
         pattern=_SUPERSCRIPT,
         parse=_parse_superscript,
+        write=lambda names: f"<sup>{', '.join(names)}</sup>",
         example="<sup>1</sup>",
         explanation="Numbers in `<sup>1</sup>`, `^1^` or `$^{1}$`, as raised digits.",
     ),
@@ -583,6 +612,7 @@ STYLES: tuple[MarkerStyle, ...] = (
         opening="<",
         pattern=_TAGGED,
         parse=_parse_tagged,
+        write=lambda names: "".join(f"<cite>{name}</cite>" for name in names),
         example="<cite>chunk_1</cite>",
         explanation="Between `<cite>`, `<ref>`, `<source>`, `<doc>`, `<chunk>` and the like, also with brackets "
         "(LongCite).",
@@ -608,6 +638,7 @@ STYLES: tuple[MarkerStyle, ...] = (
         opening="<",
         pattern=_HTML_LINK,
         parse=_parse_html_link,
+        words=_label_of_html_link,
         example='<a href="https://a.example/report">1</a>',
         explanation="As a link in Markdown.",
     ),
@@ -646,8 +677,8 @@ STYLES: tuple[MarkerStyle, ...] = (
         parse=_parse_address,
         may_follow_stop=_never,
         example="https://a.example/report",
-        explanation="Cites the chunks that come from it. One that no evidence has is a fabrication in `<>`, in `()` and "
-        "in lists of sources, where chunks have web addresses; else it is only an address.",
+        explanation="Cites the chunks that come from it. One that no evidence has is a fabrication in `<>`, in `()` "
+        "and in lists of sources, where chunks have web addresses; else it is only an address.",
     ),
     MarkerStyle(
         name="source line",
