@@ -20,6 +20,7 @@ _POWER_BEFORE = re.compile(
 )
 _POWER_ENDS = frozenset("mRrIχη0")
 _TEN_BEFORE = re.compile(r"(?<![\d.,])10\Z")
+_UNIT_AFTER = re.compile(r" ?[a-zA-Zµμ/%]")
 _NUMBER_BEFORE = re.compile(r"\d[\w%°/.-]{0,12}\s\Z")
 _YEAR_BEFORE = re.compile(r"(?<![\d.,])[12]\d{3}\s\Z")
 _NAME_BEFORE = re.compile(r"[A-Za-z_][\w.]*\Z")
@@ -60,7 +61,7 @@ def is_probably_not_a_citation(
         return True  # [[3]H]ketanserin
     if all(reference.evidence_id is not None for reference in references):
         return False
-    return (
+    return bool(
         are_years(references, index)
         # [0, 1], [0-35]: an interval or a scale; a lone [0] is a reference that names nothing
         or (several and references[0].name == "0" and references[0].evidence_id is None)
@@ -69,6 +70,8 @@ def is_probably_not_a_citation(
         # [125]I-labelled, [99][m]Tc: a mass number before its element
         or answer.startswith("[m]", end)
         or (element and before not in (".", "!", "?"))
+        # 10[6] cells: a power of ten before its unit
+        or (_UNIT_AFTER.match(answer, end) and _TEN_BEFORE.search(answer[max(0, start - 4) : start]))
         or (index.is_unknown and _may_be_mathematics(answer, start, len(references)))
     )
 
