@@ -71,9 +71,9 @@ class IssueData(RaisedData):
     """One fault with its number, 1 for the one of the headline; ``also`` is what else was raised about its words.
 
     ``quote`` are the words it is about, where no other text has them. ``insert`` is what a correction adds for a
-    missing point, behind the sentence ``after`` where there is one; ``insert_says`` is the same without its markers,
-    and ``claim`` is then less than zero, and ``EvidencePiece.claims`` has it where the evidence says it. ``target`` names the row of an uncited
-    sentence among the labels of the form.
+    missing point, behind the sentence ``after`` where there is one; ``insert_says`` is the same without its markers.
+    ``claim`` is then less than zero, and ``EvidencePiece.claims`` has it where the evidence says it. ``target`` names
+    the row of an uncited sentence among the labels of the form.
     """
 
     number: int

@@ -161,6 +161,8 @@ def trailing_markers_end(text: str, at: int, end: int) -> int | None:
             return place
         closing = _BEHIND_MARKER.match(text, marker_end, end)
         place = position = closing.end() if closing else marker_end
+        if text[place - 1] == "." and place > marker_end:
+            return place  # the sentence's stop behind its citations: "It is long. [1]. It is red."
 
 
 # Around the markers behind a stop: "(see [1])", "<sup>[1]</sup>", "**[1]**", "[[1]]", "Source: [1]".
@@ -240,7 +242,7 @@ def holds_only_markers(line: str) -> bool:
 
 # Stretches in which brackets are no markers: code and mathematics.
 
-_FENCED = re.compile(r"^[ ]{0,3}(```+|~~~+)[^\n]*\n(?:.*?)(?:^[ ]{0,3}\1|\Z)", re.MULTILINE | re.DOTALL)
+_FENCED = re.compile(r"^[ ]{0,3}(`{3,}+|~{3,}+)[^\n]*+\n(?:.*?)(?:^[ ]{0,3}\1|\Z)", re.MULTILINE | re.DOTALL)
 _CODE_SPAN = re.compile(r"(?<!`)(`{1,2})(?!`)[^`\n]{1,500}\1(?!`)")
 # Dollars are more often money than mathematics: "$5 [9] and 4$". Between dollars mathematics has a command of LaTeX, no
 # blank inside the dollars, and no digit behind them (Pandoc's rule).

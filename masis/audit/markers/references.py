@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from operator import attrgetter
 from typing import NamedTuple
 
-from masis.audit.markers.resolution import EvidenceIndex, Resolution, has_letter_and_digit
+from masis.audit.markers.resolution import NOTHING, EvidenceIndex, Resolution, has_letter_and_digit
 from masis.audit.markers.source_words import RESULT_WORD, SOURCE_WORD
 from masis.schema.audit import ResolvedBy
 
@@ -231,10 +231,10 @@ def _read_part(part: _Part, index: EvidenceIndex, *, round_: bool = False) -> li
     if number := _NUMBER_AND_SOURCE.fullmatch(text):
         return [_numbered(part, number, 1, index)]
     if (file := _FILE_NAME.fullmatch(text)) and index.has_file_names:
-        ids = index.resolve_source(file.group(1)) or (None,)
-        return [Reference(part.start, part.end, text, id_, "source" if id_ else None) for id_ in ids]
-    if named := _WITH_PLACE.fullmatch(text) or _SECTION_SIGN.fullmatch(text):
-        return _read_member(_Part(part.start, part.start + named.end(1), named.group(1)), index)
+        found_in = [Resolution(id_, "source") for id_ in index.resolve_source(file.group(1))]
+        return [Reference(part.start, part.end, text, *each) for each in found_in or [NOTHING]]
+    if with_place := _WITH_PLACE.fullmatch(text) or _SECTION_SIGN.fullmatch(text):
+        return _read_member(_Part(part.start, part.start + with_place.end(1), with_place.group(1)), index)
     return _read_choice(part, index) if _CHOICE.search(text) else None
 
 

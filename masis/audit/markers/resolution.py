@@ -126,7 +126,7 @@ class EvidenceIndex:
         return any(map(_FILE_NAME.search, [*self.ids, *(source or "" for source in self._sources)]))
 
     def resolve_from_zero(self, number: int) -> Resolution:
-        """What a number names that counts from 0: the id that ends in it if the ids count from 0 too, else the place."""
+        """What a number names that counts from 0: the id that ends in it if the ids start at 0, else the place."""
         if 0 in self._numbers:
             return self._resolve_number(number)
         return Resolution(self.ids[number], "position") if number < len(self.ids) else NOTHING

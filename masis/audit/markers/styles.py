@@ -232,7 +232,7 @@ def _parse_address(match: Match, index: EvidenceIndex) -> Parsed:
     answer = match.string
     address = trimmed_address(match.group())
     start, end = match.start(), match.start() + len(address)
-    line = answer[max(answer.rfind("\n", 0, start) + 1, start - 300) : start]
+    line = answer[max(0, start - 300) : start].rpartition("\n")[2]
     if _FOOTNOTE_OF_ADDRESS.match(line):
         return None  # read with the footnote
     if ids := index.resolve_source(address):
@@ -247,6 +247,9 @@ def _parse_address(match: Match, index: EvidenceIndex) -> Parsed:
     return None
 
 
+_MOST_SOURCE_LISTS = 50
+
+
 @lru_cache(maxsize=4)
 def _source_lists(answer: str) -> tuple[tuple[int, int], ...]:
     """The parts of an answer under a heading such as "Sources"."""
@@ -254,7 +257,9 @@ def _source_lists(answer: str) -> tuple[tuple[int, int], ...]:
     for heading in _SOURCES_HEADING.finditer(answer):
         following = _NEXT_HEADING.search(answer, heading.end())
         parts.append((heading.end(), following.start() if following else len(answer)))
-    return tuple(parts[:50])
+        if following is None or len(parts) == _MOST_SOURCE_LISTS:
+            break
+    return tuple(parts)
 
 
 def _in_source_list(answer: str, at: int) -> bool:
@@ -271,12 +276,13 @@ def trimmed_address(address: str) -> str:
 
 # Footnotes: [^1], [^1^], [^note] with "[^note]: https://..." below
 
+_LINE_START = re.compile(r"(?:\A|\n)[ \t]*\Z")
 _DEFINITION = re.compile(r"^[ \t]{0,3}\[\^?([\w.-]{1,40})\]:[ \t]*(.{0,500})", re.MULTILINE)
 
 
 def _parse_footnote(match: Match, index: EvidenceIndex) -> Parsed:
     answer, (start, end) = match.string, match.span()
-    if answer[end : end + 1] == ":" and not answer[answer.rfind("\n", 0, start) + 1 : start].strip():
+    if answer[end : end + 1] == ":" and _LINE_START.search(answer[max(0, start - 8) : start]):
         return ()  # the footnote itself
     label = match.group(1).strip()
     start = match.start(1) + len(match.group(1)) - len(match.group(1).lstrip())
@@ -300,6 +306,7 @@ def _definitions(answer: str) -> dict[str, str]:
     return {match[1]: match[2] for match in reversed(list(_DEFINITION.finditer(answer)))}
 
 
+@lru_cache(maxsize=256)
 def _named_by(definition: str, index: EvidenceIndex) -> tuple[str, ...]:
     text = definition.strip().strip("[]().")
     if not text.isdecimal() and (found := index.resolve(text).evidence_id):
@@ -312,6 +319,7 @@ def _named_by(definition: str, index: EvidenceIndex) -> tuple[str, ...]:
     return ()
 
 
+@lru_cache(maxsize=256)
 def _poses_as_source(definition: str, index: EvidenceIndex) -> bool:
     """Return whether a footnote that names no evidence is written as if it did: an id, an address, a number."""
     text = definition.strip().strip("[]().")
@@ -515,7 +523,8 @@ SQUARE_BRACKETS = MarkerStyle(
     may_follow_stop=_square_may_follow_stop,
     write=lambda names: f"[{', '.join(names)}]",
     example="[chunk_1]",
-    explanation="An id, a number, a list, a range, or a word for evidence with a number; also in `［］`, `〔〕`, `〖〗`.",
+    explanation="An id, a number, a list, a range, or a word for evidence with a number. `［］`, `〔〕` and `〖〗` are "
+    "the same.",
 )
 
 STYLES: tuple[MarkerStyle, ...] = (

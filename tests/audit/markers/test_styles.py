@@ -11,7 +11,9 @@ import pytest
 
 from masis.audit.citations import audit_citations
 from masis.audit.markers import (
+    EvidenceIndex,
     MarkerStyle,
+    Reference,
     find_markers,
     index_of,
     leading_marker,
@@ -68,8 +70,8 @@ def row(style: MarkerStyle) -> str:
     return f"| {style.name} | `{example}` | {style.explanation} |"
 
 
-def arrow(match: re.Match[str], index: styles.EvidenceIndex) -> styles.Parsed:
-    return [styles.Reference(*match.span(1), match[1], *index.resolve(match[1]))]
+def arrow(match: re.Match[str], index: EvidenceIndex) -> list[Reference]:
+    return [Reference(*match.span(1), match[1], *index.resolve(match[1]))]
 
 
 ARROW = MarkerStyle(
