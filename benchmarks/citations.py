@@ -53,7 +53,7 @@ def main() -> int:
     parser.add_argument("--data", type=Path, help="folder with the public data sets")
     parser.add_argument("--answers", type=int, default=100_000)
     options = parser.parse_args()
-    files = sources(options.files)
+    files = sources(options.data)
     cases = read(files)
     print(f"{len(cases)} answers from {', '.join(file.name for file in files)}, ", end="")
     print(f"{statistics.mean(len(answer) for answer, _ in cases):.0f} characters on average")

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeVar
 
-from masis.audit.citations.attached_citations import covered_units, quote_check, resolved
+from masis.audit.citations.attached_citations import check_quote, covered_units, resolve_citation
 from masis.audit.citations.exemptions import source_list_opens, why_exempt
 from masis.audit.markers import CITATION_NEEDED, Reference, evidence_index, find_markers, leading_marker, without_spans
 from masis.audit.sentences import Unit, split_sentences
@@ -56,7 +56,7 @@ def audit_citations(
         factor *= invalid_penalty
     if uncited and citations:  # an invalid reference counts as citing
         factor *= uncited_penalty
-    return trusted(
+    return record_of(
         CitationAudit,
         mode=mode,
         citations=tuple(citations),
@@ -78,7 +78,7 @@ def audit_citations(
 Made = TypeVar("Made", bound=Record)
 
 
-def trusted(model: type[Made], **values: Any) -> Made:
+def record_of(model: type[Made], **values: Any) -> Made:
     """The record of these values, which must be all of the model's fields and of their types."""
     record = model.__new__(model)
     put = object.__setattr__
@@ -90,7 +90,7 @@ def trusted(model: type[Made], **values: Any) -> Made:
 
 
 def _citation(answer: str, reference: Reference, marker: tuple[int, int], sentence: int | None) -> Citation:
-    return trusted(
+    return record_of(
         Citation,
         start=reference.start,
         end=reference.end,
@@ -164,7 +164,7 @@ def _literal_sentence(text: str, start: int, ids: tuple[str, ...]) -> Sentence:
         status, why = "exempt", "says what is not known"
     else:
         status, why = "uncited", "holds no bracket"
-    return trusted(Sentence, start=start, end=start + len(text), text=text, citation_ids=ids, status=status, why=why)
+    return record_of(Sentence, start=start, end=start + len(text), text=text, citation_ids=ids, status=status, why=why)
 
 
 def _standard_audit(
@@ -183,14 +183,14 @@ def _standard_audit(
         by_unit[at] += made
     quotes: list[QuoteCheck] = []
     for citation in given:
-        named = resolved(citation, index)
+        named = resolve_citation(citation, index)
         for number, place in covered_units(citation, answer, units):
             # what it covers of one sentence; it has no marker there
             reference = Reference(*place, citation.evidence_id, *named)
             covering = _citation(answer, reference, (place.end, place.end), number)
             citations.append(covering)
             by_unit[number].append(covering)
-        if named.evidence_id is not None and (check := quote_check(citation, named.evidence_id, evidence)):
+        if named.evidence_id is not None and (check := check_quote(citation, named.evidence_id, evidence)):
             quotes.append(check)
     if given:
         citations.sort(key=lambda citation: (citation.start, citation.end))
@@ -226,7 +226,7 @@ def _judge(answer: str, units: Sequence[Unit], by_unit: Mapping[int, list[Citati
             status, why = "cited", "carries a citation, but it names no evidence"
         if kind != "item":
             lead = number if ids else None
-        sentences.append(trusted(Sentence, start=start, end=end, text=text, citation_ids=ids, status=status, why=why))
+        sentences.append(record_of(Sentence, start=start, end=end, text=text, citation_ids=ids, status=status, why=why))
     return sentences
 
 

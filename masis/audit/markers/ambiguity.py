@@ -115,7 +115,7 @@ _OPERATOR_BEFORE = re.compile(r"[=+×*/^≈±·−⋅(]\s{0,2}\Z")
 _ROUND_BEFORE = re.compile(r"[(（]([^()（）]{1,56})[)）]\Z")
 _TERM = re.compile(r"[=+×*/^≈<>±·−⋅]")
 _LONG_WORD = re.compile(r"[^\W\d_]{4}|[\u2e80-\u9fff\uac00-\ud7a3]")
-_PUNCTUATION = frozenset(".,;:!?…\"'”’»*_]】。，；：！？」』")
+_PUNCTUATION = frozenset(".,;:!?…\"'”’»*_[]】。，；：！？」』")
 _ENUMERATED = re.compile(
     r"(?:steps?|options?|points?|items?|equations?|eqs?\.|eqn\.|formulas?|figures?|figs?\.|numbers?|parts?|types?|"
     r"cases?|lines?|rules?|schritt|punkt|图|圖|式|步骤|步驟|表|条件|條件|方程|选项|選項|题|題|問|手順|例|项|項|第|中|和|与|、)\s?\Z",

@@ -169,8 +169,10 @@ def trailing_markers_end(text: str, at: int, end: int) -> int | None:
 _LEAD = re.compile(r"[ ]{1,3}[([]?(?:[Ss]ources?|[Rr]eferences?|[Cc]itations?|[Ss]ee):?(?=[ ]{0,2}[\[【])")
 _MAY_LEAD = frozenset("SsRrCc([<*^,;\r\n")  # what a lead, a wrapper or a separator begins with
 _WRAPPER = r"(?:sup|small|cite|citation|ref|span|strong|em|b|i|u)"
-_WRAPPER_OPENS = re.compile(rf"(?:\((?:[Ss]ee |cf\. )?|<{_WRAPPER}>(?=[\[【(<])|\*{{1,2}}|\^(?=\[)|\[(?=\[))")
-_BEHIND_MARKER = re.compile(rf"(?:\)|\]|</(?:{_WRAPPER}|statement|p|li|div)>|\*{{1,2}})*+[.,;]?")
+_WRAPPER_OPENS = re.compile(
+    rf"(?:\((?:[Ss]ee |cf\. )?|<{_WRAPPER}(?:\s[^<>]{{0,60}})?>(?=[\[【(<])|\*{{1,2}}|\^(?=\[)|\[(?=\[))"
+)
+_BEHIND_MARKER = re.compile(rf"(?:\(\)|\)|\]|</(?:{_WRAPPER}|statement|p|li|div)>|\*{{1,2}})*+[.,;]?")
 # What is left where a model that cites by tags cites nothing: LongCite's <cite></cite></statement>
 _EMPTY_TAG = re.compile(rf"<({_WRAPPER})>\s{{0,3}}</\1>|</statement>")
 

@@ -130,9 +130,16 @@ def _unescaped(body: str) -> tuple[str, list[int]]:
     return "".join(body[at] for at in places), places
 
 
+_DECORATION = tuple("*\"'“”‘’`")
+
+
 def _read(body: str, offset: int, index: EvidenceIndex, round_: bool) -> list[Reference]:
     text = body.strip()
     start = offset + len(body) - len(body.lstrip())
+    if text[:1] in _DECORATION and text[-1:] in _DECORATION and text not in index.exact:  # [**9**], ["chunk_9"]
+        plain = text.strip("".join(_DECORATION))
+        start += text.index(plain)
+        text = plain
     if text in index.exact and not (round_ and not has_letter_and_digit(text)):
         return [Reference(start, start + len(text), text, text, "exact")]
     if text.isdecimal():

@@ -175,8 +175,9 @@ def _linked(
 
 def _link_may_follow_stop(match: Match) -> bool:
     label = match.group(1)
-    in_brackets = match.string[match.start() - 1 : match.start()] == "("
-    return in_brackets or label.strip("^ ").isdecimal() or match.group().startswith("[[")
+    before = match.string[match.start() - 1 : match.start()]
+    # a link in running text has a blank before it: "It fell.[a.example](https://a.example) It rose."
+    return before in tuple("(.!?。") or label.strip("^ ").isdecimal() or match.group().startswith("[[")
 
 
 _TWO_LETTERS = re.compile(r"[^\W\d_]{2}")
@@ -205,7 +206,7 @@ def _parse_html_link(match: Match, index: EvidenceIndex) -> Parsed:
     return _linked(match, label, offset, match.group(1), match.span(1), index)
 
 
-_BARE_ADDRESS = re.compile(r"https?://[^\s<>\[\]{}\"'`|]{3,800}")
+_BARE_ADDRESS = re.compile(r"(?:https?://|(?<![\w./@])www\.)[^\s<>\[\]{}\"'`|]{3,800}")
 _BEFORE_ADDRESS = re.compile(r"[<(]\s?\Z")
 _FOOTNOTE_OF_ADDRESS = re.compile(r"[ \t]{0,3}\[\^[\w.-]{1,40}\]:[^\n]*\Z")
 _REFERENCE_OF_ADDRESS = re.compile(r"[ \t]{0,3}\[[\w.-]{1,40}\]:[^\n]*\Z")
@@ -680,8 +681,8 @@ STYLES: tuple[MarkerStyle, ...] = (
     ),
     MarkerStyle(
         name="address",
-        opening="h",
-        signs=("://",),
+        opening="hw",
+        signs=("://", "www."),
         pattern=_BARE_ADDRESS,
         parse=_parse_address,
         may_follow_stop=_never,
