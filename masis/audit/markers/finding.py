@@ -246,11 +246,12 @@ def holds_only_markers(line: str) -> bool:
 
 _FENCED = re.compile(r"^[ ]{0,3}(`{3,}+|~{3,}+)[^\n]*+\n(?:.*?)(?:^[ ]{0,3}\1|\Z)", re.MULTILINE | re.DOTALL)
 _CODE_SPAN = re.compile(r"(?<!`)(`{1,2})(?!`)[^`\n]{1,500}\1(?!`)")
-# Dollars are more often money than mathematics: "$5 [9] and 4$". Between dollars mathematics has a command of LaTeX, no
-# blank inside the dollars, and no digit behind them (Pandoc's rule).
+# Dollars are more often money than mathematics: "$5 [9] and 4$". Mathematics has no blank inside its dollars and no digit
+# behind them (Pandoc's rule), and holds a command of LaTeX, or a sign of formulas and no word: "$x_{[9]}$".
 _MATHS = re.compile(
     r"\\\([^\n]{1,500}?\\\)|\\\[[^$]{1,1000}?\\\]|"
-    r"(?<![\w$\\])(?P<dollars>\$\$?)(?![\s$\d])(?=[^$\n]{0,500}\\[a-zA-Z])[^$\n]{1,500}(?<![\s\\])(?P=dollars)(?![\d$])"
+    r"(?<![\w$\\])(?P<dollars>\$\$?)(?![\s$\d])"
+    r"(?:(?=[^$\n]{0,500}\\[a-zA-Z])|(?=[^$\n]{0,200}[\^_={}])(?![^$\n]{0,500}[A-Za-z]{3}))[^$\n]{1,500}(?<![\s\\])(?P=dollars)(?![\d$])"
 )
 
 
@@ -273,7 +274,7 @@ def masked(answer: str, code: Sequence[tuple[int, int]]) -> Mask:
     spans = list(code)
     if "`" in answer:
         spans += _outside(spans, (match.span() for match in _CODE_SPAN.finditer(answer)))
-    if "\\" in answer:
+    if "\\" in answer or "$" in answer:
         formulas = (
             match.span() for match in _MATHS.finditer(answer) if not styles.ESCAPED_MARKER.fullmatch(match.group())
         )

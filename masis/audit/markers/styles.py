@@ -88,13 +88,14 @@ def _parse_square(match: Match, index: EvidenceIndex) -> Parsed:
     return None
 
 
-# Behind a stop brackets that hold one word or a digit count as a marker: "It fell. [smith-2004] It rose." A word in
-# lower case behind them shows that the stop ended no sentence: "approx. [sic] five".
-_SQUARE_BEHIND_STOP = re.compile(r"\S(?:[^\s]{0,60}.(?!\s{0,3}[a-z])|[^\n]{0,30}\d[^\n]{0,30}.)(?!\()", re.DOTALL)
 _CLAUSE_END = re.compile(r"\s*(?:[.,;:!?)\[]|\Z|\n)")
 
 
 def _square_may_follow_stop(match: Match) -> bool:
+    """Brackets behind a stop count as a marker if they hold one word or a digit: ``It fell. [smith-2004] It rose.``
+
+    A word in lower case behind them shows that the stop ended no sentence: ``approx. [sic] five``.
+    """
     body = match.group()[1:-1]
     text, end = match.string, match.end()
     if "\n" in body or text[end : end + 1] == "(" or len(body) > 61:

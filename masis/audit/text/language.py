@@ -41,9 +41,7 @@ ENGLISH_SHARE = 0.25
 LOWER_LEAST = 0.45
 """Share of words in lower case; below it a text is a list of names, a title or a reference."""
 
-_NOISE = re.compile(
-    r"https?://\S+|www\.\S+|\S+@\S+|`[^`]*`|\$[^$\n]{1,200}\$|\S*[\\_={}<>|/]\S*|\S*\d\S*"
-)
+_NOISE = re.compile(r"https?://\S+|www\.\S+|\S+@\S+|`[^`]*`|\$[^$\n]{1,200}\$|\S*[\\_={}<>|/]\S*|\S*\d\S*")
 _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 _LETTER = re.compile(r"[^\W\d_]")
 _SCRIPTS = re.compile(

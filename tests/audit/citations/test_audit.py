@@ -171,6 +171,8 @@ def test_offsets_are_true_on_any_text(mode: str, answer: str) -> None:
 
 PLAIN = st.text(alphabet="abcIRXYZ 0123456789.,!?%-'\"\n:;/()*_#>|é漢。", max_size=80)
 FABRICATED = ["[99]", "[chunk_99]", "【99†source】", "[98, 99]", "(Source 99)", "[Doc 99]", "[^99]", "[97-99]"]
+FABRICATED += ["[ID:99]", "[来源99]", "<cite>chunk_99</cite>", "##99$$", "[99 (p. 4)]", "〔99〕", "[S99]", "[^99^]"]
+FABRICATED += ["[Source: Document 99]", "[Doc. 99]", "[99.1 source]", "\ue200cite\ue202turn0search99\ue201"]
 
 
 @pytest.mark.slow

@@ -40,6 +40,14 @@ FABRICATED = {
     "[ref 99]": ["99"],
     "[source](https://nowhere.example/made-up)": ["https://nowhere.example/made-up"],
     "[0]": ["0"],
+    "[ID:99]": ["99"],
+    "[来源99]": ["99"],
+    "<cite>chunk_99</cite>": ["chunk_99"],
+    "[99: p. 4]": ["99"],
+    "[Source: Document 99]": ["99"],
+    "〔99〕": ["99"],
+    "[^99^]": ["99"],
+    "##99$$": ["99"],
 }
 
 
