@@ -492,4 +492,3 @@ def with_markup(pieces: Sequence[P], markup: Markup) -> list[P]:
             done.append(cast("P", part))
         place = end
     return done
-

@@ -246,8 +246,8 @@ def holds_only_markers(line: str) -> bool:
 
 _FENCED = re.compile(r"^[ ]{0,3}(`{3,}+|~{3,}+)[^\n]*+\n(?:.*?)(?:^[ ]{0,3}\1|\Z)", re.MULTILINE | re.DOTALL)
 _CODE_SPAN = re.compile(r"(?<!`)(`{1,2})(?!`)[^`\n]{1,500}\1(?!`)")
-# Dollars are more often money than mathematics: "$5 [9] and 4$". Mathematics has no blank inside its dollars and no digit
-# behind them (Pandoc's rule), and holds a command of LaTeX, or a sign of formulas and no word: "$x_{[9]}$".
+# Dollars are more often money than mathematics: "$5 [9] and 4$". Mathematics has no blank inside its dollars and no
+# digit behind them (Pandoc's rule), and holds a command of LaTeX, or a sign of formulas and no word: "$x_{[9]}$".
 _MATHS = re.compile(
     r"\\\([^\n]{1,500}?\\\)|\\\[[^$]{1,1000}?\\\]|"
     r"(?<![\w$\\])(?P<dollars>\$\$?)(?![\s$\d])"
