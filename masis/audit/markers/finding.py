@@ -76,7 +76,8 @@ def find_markers(answer: str, index: EvidenceIndex, code: Sequence[tuple[int, in
     mask = masked(answer, code)
     markers: list[Marker] = []
     taken = -1
-    for marker in sorted(found, key=lambda marker: (marker.start, -marker.end)):
+    found.sort(key=_longest_first)
+    for marker in found:
         if marker.start >= taken and not mask.covers(marker.start):
             taken = marker.end
             if len(marker.references) == 1:
@@ -84,6 +85,10 @@ def find_markers(answer: str, index: EvidenceIndex, code: Sequence[tuple[int, in
             elif marker.references:
                 markers.append(_with_broken_ranges(marker, answer))
     return markers
+
+
+def _longest_first(marker: Marker) -> tuple[int, int]:
+    return marker.start, -marker.end
 
 
 def marker_spans(text: str, index: EvidenceIndex | None = None) -> list[tuple[int, int]]:

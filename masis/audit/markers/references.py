@@ -136,16 +136,15 @@ _DECORATION = tuple("*\"'“”‘’`")
 def _read(body: str, offset: int, index: EvidenceIndex, round_: bool) -> list[Reference]:
     text = body.strip()
     start = offset + len(body) - len(body.lstrip())
-    if text[:1] in _DECORATION and text[-1:] in _DECORATION and text not in index.exact:  # [**9**], ["chunk_9"]
-        plain = text.strip("".join(_DECORATION))
-        start += text.index(plain)
-        text = plain
     if text in index.exact and not (round_ and not has_letter_and_digit(text)):
         return [Reference(start, start + len(text), text, text, "exact")]
     if text.isdecimal():
         return [] if round_ or len(text) > 9 else [_single(_Part(start, start + len(text), text), index)]
     if not text or len(text) > 300 or _THOUSANDS.fullmatch(text):
         return []
+    if text[0] in _DECORATION and text[-1] in _DECORATION:  # [**9**], ["chunk_9"]
+        plain = text.strip("".join(_DECORATION))
+        return _read(plain, start + text.index(plain), index, round_) if plain else []
     return _read_list(_Part(start, start + len(text), text), index, round_)
 
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import NamedTuple, TypeVar
@@ -50,10 +50,9 @@ _SLUG = re.compile(r"[a-z]+(?:[_-][a-z]+)+")
 _SCHEME = re.compile(r"\A(?:https?://)?(?:www\.)?", re.IGNORECASE)
 
 
-def evidence_index(evidence: Iterable[Evidence]) -> EvidenceIndex:
+def evidence_index(evidence: Sequence[Evidence]) -> EvidenceIndex:
     """Return the index of a case's evidence."""
-    chunks = list(evidence)
-    return index_of(tuple([chunk.id for chunk in chunks]), tuple([chunk.source for chunk in chunks]))
+    return index_of(tuple([chunk.id for chunk in evidence]), tuple([chunk.source for chunk in evidence]))
 
 
 @lru_cache(maxsize=64)

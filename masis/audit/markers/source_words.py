@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
+from collections.abc import Iterable
 
 _BY_LANGUAGE = {
     "English": "sources? src docs? documents? refs? references? chunks? passages? evidence citations? cite snippets? "
@@ -48,5 +50,22 @@ _WORDS = dict.fromkeys(
 RESULT_WORD = r"(?:(?:search |web )?results?|papers?|abstracts?)"
 """Words that stand for a source only in square brackets: ``[Result 9]``, but not ``(result 9)``."""
 
-SOURCE_WORD = rf"(?:{'|'.join(sorted(_WORDS, key=len, reverse=True))})"
+
+def _any_of(words: Iterable[str]) -> str:
+    """Return an expression for any of the words, which are expressions themselves.
+
+    Words are grouped by their first letters, because an expression that ignores case tries each of its branches.
+    """
+    by_first: dict[str, list[str]] = defaultdict(list)
+    for word in words:
+        has_letter = word[0].isalpha() and word[1:2] != "?"
+        by_first[word[0] if has_letter else ""].append(word[1:] if has_letter else word)
+    branches = [
+        f"{first}(?:{'|'.join(sorted(rests, key=len, reverse=True))})" if first else "|".join(rests)
+        for first, rests in by_first.items()
+    ]
+    return f"(?:{'|'.join(branches)})"
+
+
+SOURCE_WORD = _any_of(_WORDS)
 """A regular expression for such a word, to be compiled with ``re.IGNORECASE``."""
