@@ -9,6 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from masis.audit.citations import audit_citations
+from masis.audit.markers import without_markers
 from masis.audit.output_validation import PydanticValidator
 from masis.audit.sentences import split_sentences
 from masis.audit.text.instructions import find_instructions
@@ -42,6 +43,7 @@ FIGURES = EvidenceIndex([("1", "It must be at least 5 m. Judge Ada spoke; Judge 
 def _citations(text: str) -> None:
     audit_citations(text, CHUNKS)
     audit_citations(text, CHUNKS, mode="literal")
+    without_markers(text)
 
 
 def _revision(text: str) -> None:
@@ -100,7 +102,11 @@ READERS: dict[Callable[[str], object], str] = {
         "[¦[1¦[1]¦[1,¦(Source ¦(Source 1¦【1†¦[^1]: ¦[a](¦[a](http://b¦$x_¦\\(¦`¦[1-¦[1 and ¦[chunk_¦[chunk_1-¦"
         "(chunk_1 ¦https://a.b/¦ no¦ not¦ is not¦; but¦ no information in the sources do not¦ -[x]¦ |a¦"
         "[1914-1918] ¦ keine¦ ne pas¦ vs 1 [2-9]¦ a,¦(,¦\\[¦\\[9\\¦[chunk\\_¦\\cite{¦\\cite[¦[see ¦[1/¦[@a¦[1|¦"
-        "\\cite[x][y]{"
+        "\\cite[x][y]{¦¹¦¹,¦<sup>1¦<cite>¦<cite>a</cite>¦<ref id=¦</co: 1,¦<a href=x>¦##1$$¦##¦\ue202a¦\ue202¦"
+        "turn0a0¦citeturn0¦①¦① ¦word ①¦Sources\n¦Sources: a\n¦# Sources\nhttps://a.b/c\n¦<https://a.b>¦"
+        "(https://a.b/c ¦[^a] ¦[^a]: x\n¦［¦〔1¦"
+        "[a (p. 4¦[1: p. 4¦(source: ¦```\n¦~~~\n```\n¦$\\a¦$5 ¦a^1^¦.[1]¦. [1]. ¦.<sup>[1]</sup>¦.((¦.**¦.[[1]](#a) a¦"
+        "10[6] a¦[S1, ¦来源1¦[来源1，"
     ),
     find_instructions: (
         'ignore ¦you must ¦<!-- ¦i g n o r e ¦send the ¦\u0430bc ¦QUFB¦if a user asks ¦"¦a<b></b>¦&#73;¦'

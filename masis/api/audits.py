@@ -150,7 +150,7 @@ def audit_citations(
 
 def citations_kept(case: Case, answer: str) -> tuple[GivenCitation, ...]:
     """Return the citations beside a case's answer that a later answer still carries: those of unchanged sentences."""
-    return citation_engine.placed(case.given_citations, case.answer or "", answer)
+    return citation_engine.carry_over_citations(case.given_citations, case.answer or "", answer)
 
 
 def chosen_settings(settings: Settings | None) -> Settings:

@@ -23,8 +23,7 @@ from pydantic_core import to_jsonable_python
 from masis import version
 from masis.audit import acceptance, claims, critique, evaluation, issues, limits
 from masis.audit.carried import carried, with_carried, with_raised
-from masis.audit.citations import audit_citations
-from masis.audit.citations.given import placed
+from masis.audit.citations import audit_citations, carry_over_citations
 from masis.audit.claims import Checked, Verifier
 from masis.audit.context import AuditContext
 from masis.audit.control import routing, step_events
@@ -502,7 +501,7 @@ class AuditRun:
             mode=self.settings.citation_mode,
             invalid_penalty=self.settings.invalid_citation_penalty,
             uncited_penalty=self.settings.uncited_claim_penalty,
-            given=placed(given, original, answer),  # those that this answer still carries
+            given=carry_over_citations(given, original, answer),  # those that this answer still carries
         )
 
     def _check_claims(

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple, Protocol
 from pydantic import BaseModel, ValidationError
 
 from masis.audit.context import AuditContext
+from masis.audit.markers import count_empty_markers, unclosed_markers
 from masis.errors import InvalidRevision, SettingsError, StepError
 from masis.schema.audit import Revision
 
@@ -32,8 +33,6 @@ LONGEST_ANSWER = 100_000
 """Characters; a revision of a longer answer may be twice as long as that."""
 
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufffe\uffff]")
-_EMPTY_MARKER = re.compile(r"\[\s{0,50}\]|【\s{0,50}】")
-_HALF_MARKER = re.compile(r"[\[【]([^\[\]【】\n]{0,300})(?=[\[【\n]|\Z)")
 _FORM = re.compile(r"\s{0,1000}(?:```\w{0,20}\s{1,50})?\{\s{0,200}[\"']?revised_answer[\"']?\s{0,50}:")
 
 
@@ -127,22 +126,11 @@ def faults(answer: str, context: AuditContext) -> Iterator[str]:
         yield "it holds control characters that the answer before did not"
     if _FORM.match(answer) and not _FORM.match(before):
         yield "it is the form of a reply, not an answer"
-    if len(_EMPTY_MARKER.findall(answer)) > len(_EMPTY_MARKER.findall(before)):
+    if count_empty_markers(answer) > count_empty_markers(before):
         yield "it holds a citation that names nothing"
     names = {chunk.id for chunk in context.evidence}
-    if _half_markers(answer, names) > _half_markers(before, names):
+    if unclosed_markers(answer, names) > unclosed_markers(before, names):
         yield "it holds a citation that is not closed"
-
-
-def _half_markers(answer: str, names: set[str]) -> int:
-    """Brackets that open a citation and never close; one at the very end may be the beginning of any."""
-    halves = 0
-    for found in _HALF_MARKER.finditer(answer):
-        inside = found[1].strip()
-        first = re.split(r"[\s,;]", inside, maxsplit=1)[0].rstrip(".:!?")
-        at_end = found.end() == len(answer) and any(name.startswith(inside) for name in names)
-        halves += first in names or at_end
-    return halves
 
 
 def _record(revision: Any) -> Revision:

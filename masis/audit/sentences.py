@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
 from masis.audit.languages import QUOTATION_GOES_ON, TextLanguages
+from masis.audit.markers import holds_only_markers, opens_with_marker, puts_markers_first, trailing_markers_end
 from masis.audit.stops import SENTENCE_ENDS, ends_sentence, stops_of
 
 # Cuts a text into blocks by its lines: paragraphs, headings, list items, table rows, code, rules.
@@ -47,8 +48,6 @@ _LINE_START = re.compile(
 _LINE_TAG = re.compile(r"(?:<[bh]r\s?/?>|</(?:p|li|ul|ol|div|h[1-6]|blockquote)>)\s*+", re.IGNORECASE)
 _ENDS_WITH_LINE_TAG = re.compile(_LINE_TAG.pattern + r"\Z", re.IGNORECASE)
 _LONGEST_LINE_TAG = len("</blockquote>")
-_MARKERS_ONLY = re.compile(r"\s*(?:(?:\[[^\[\]\n]{1,60}\]|【[^【】\n]{1,60}】)[\s.,;]{0,4})+\Z")
-_OPENS_WITH_MARKER = re.compile(r"\s*(?:\[[^\[\]\n]{0,30}\d[^\[\]\n]{0,30}\]|【)")
 _SOURCE_LINE = re.compile(r"[*_]{0,3}(?:sources?|references?|citations?|quellen?)[*_]{0,3}:", re.IGNORECASE)
 _GOES_ON = re.compile(
     r"(?:[,;:–—-]|\b(?:a|an|the|of|in|on|at|to|for|by|with|and|or|but|from|as|that|which|is|are|was|were|be|than))\s*\Z",
@@ -128,9 +127,9 @@ def _continues(line: str, previous: str, kind: BlockKind, found: BlockKind) -> b
     stripped = line.strip()
     if not stripped or found != "prose" or kind in ("heading", "rule", "row"):
         return False
-    if _MARKERS_ONLY.match(stripped[:200]):
+    if holds_only_markers(stripped[:200]):
         return True
-    if _OPENS_WITH_MARKER.match(stripped) or _SOURCE_LINE.match(stripped):
+    if opens_with_marker(stripped) or _SOURCE_LINE.match(stripped):
         return False
     if _LINE_TAG.fullmatch(stripped):
         return True
@@ -171,19 +170,6 @@ def split_sentences(text: str) -> list[Unit]:
     return units
 
 
-_TRAILING_MARKERS = re.compile(
-    r"""(?:[ ]{1,3}[([]?(?:[Ss]ources?|[Rr]eferences?|[Cc]itations?|[Ss]ee):?(?=[ ]{0,2}[\[【]))?(?:[\s,;]{0,3}(?:
-      \[\^?(?:[^\s\[\]]{1,60}\](?!\()(?!\s{0,3}[a-z])|[^\[\]\n]{0,30}\d[^\[\]\n]{0,30}\](?!\())
-    | \[[Cc]itation[ ]needed\]
-    | 【[^【】\n]{1,60}】
-    | \\\[[^\[\]\n\s]{1,60}\\\]
-    | \\[a-zA-Z]{0,6}cite[a-z]{0,9}\*?(?:\[[^\[\]\n]{0,60}\]){0,2}\{[^{}\n]{1,120}\}
-    | \((?:[Ss]ources?|[Rr]efs?|[Rr]eferences?|[Dd]ocs?|[Dd]ocuments?|[Cc]hunks?)\s[^()\n]{1,40}\)
-    | \((?:[Ss]ee[ ]|cf\.[ ])?(?:\[[^\[\]\n]{1,40}\][,;.\s]{0,3}){1,9}\)
-    | [⁰¹²³⁴⁵⁶⁷⁸⁹]{1,4}
-    ))+[)]?[.,;]?""",
-    re.VERBOSE,
-)
 # each alternative opens with a plain character, so that the search skips from one such character to the next
 _BRACKETED = (
     r"`[^`\n]{1,300}`|\[[^\[\].!?…\n]{0,200}[.!?…][^\[\]\n]{0,200}\]|\((?<=[^\s.!?…\"”]\s\()[^()\n]{1,200}\)"
@@ -217,7 +203,7 @@ def _boundaries(text: str, block: Block, languages: TextLanguages) -> Iterator[i
     spans = [match.span() for match in pattern.finditer(text, block.start, block.end)]
     starts, ends = [start for start, _ in spans], [end for _, end in spans]
     # Whether the block puts its markers before its sentences: [1] The sky is blue. [2] Grass is green.
-    leads = text[block.end - 1] not in "]】" and _LEADING_MARKER.match(text, block.start, block.end) is not None
+    leads = puts_markers_first(text, block.start, block.end)
     block_languages = TextLanguages(text, block.start, block.end, around=languages)
     last = block.start
     for stop in stops_of(text, block.start, block.end):
@@ -227,13 +213,10 @@ def _boundaries(text: str, block: Block, languages: TextLanguages) -> Iterator[i
         index = bisect_right(starts, at) - 1
         if index >= 0 and at < ends[index] and not (after >= ends[index] and text[ends[index] - 1] in ".!?"):
             continue  # a stop that is the last thing of an address is more likely the sentence's
-        trailing = None if leads else _TRAILING_MARKERS.match(text, after, block.end)
-        end = trailing.end() if trailing else after
+        trailing = None if leads else trailing_markers_end(text, after, block.end)
+        end = trailing or after
         if end >= block.end:
             return
         if ends_sentence(text, stop, end, last, block.end, block_languages, cited=trailing is not None):
             yield end
             last = end
-
-
-_LEADING_MARKER = re.compile(r"(?:[-*+•]\s+|\d{1,3}[.)]\s+)?\[\^?\w{0,20}\d\w{0,20}\](?!\():?\s+\S")

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from masis.audit import languages as tables
 from masis.audit.languages import TextLanguages
+from masis.audit.markers.styles import MARKER_OPENINGS
 
 _CLOSERS = "\"'”’»›」』）)］】}*_"
 _QUOTES_CLOSED = frozenset('"”“»«」』')
@@ -33,7 +34,7 @@ STOP = re.compile(
 
 _SCRIPT_STOPS = {
     # Thai and Lao set no stops. There the place before a marker is one, an empty match.
-    "\u0e00-\u0eff": r"(?<=[\u0e00-\u0eff])(?=\s?[\[【(⁰¹²³⁴⁵⁶⁷⁸⁹])",
+    "\u0e00-\u0eff": rf"(?<=[\u0e00-\u0eff])(?=\s?[{re.escape(MARKER_OPENINGS)}])",
     # The question mark of Greek looks like a semicolon, and is one in Unicode's normal form.
     "\u0370-\u03ff\u1f00-\u1fff": rf"(?<=[\u0370-\u03ff\u1f00-\u1fff])[;\u037e]++[{re.escape(_CLOSERS)}]*+",
     # Armenian is often typed with the colon of Latin.
@@ -131,8 +132,8 @@ def ends_sentence(
     if not following.isspace():
         # No blank behind the stop: a number, an address, a file name. A marker between them makes it a stop all the
         # same; so does a script that sets no blanks.
-        if cited and text[end - 1] in "]】)":
-            return following.isupper() or ord(following) > 0x2E80
+        if cited:
+            return following.isupper() or following == "<" or ord(following) > 0x2E80
         return (
             run[0] in "!?"
             and _SETS_NO_BLANKS.match(following) is not None
@@ -142,7 +143,8 @@ def ends_sentence(
     word = _NEXT_WORD.match(text, end, min(limit, end + 60))
     assert word is not None  # it matches the empty string
     blanks = text[end : end + 40].lstrip()
-    if blanks and (blanks[0] in ",;:)]}%=<>" or _SPACED_STOP.match(blanks)):
+    opens_tag = cited and blanks.startswith("<")
+    if blanks and ((blanks[0] in ",;:)]}%=<>" and not opens_tag) or _SPACED_STOP.match(blanks)):
         return False
     next_word = word.group(1) or ""
     lower_follows = next_word[:1].islower() and not _INNER_CAPITAL.match(next_word)

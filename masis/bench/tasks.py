@@ -16,6 +16,7 @@ from pydantic import ValidationError
 
 from masis.api.audits import run_audit
 from masis.audit.citations import audit_citations
+from masis.audit.markers import find_markers, index_of, without_markers
 from masis.audit.sentences import split_sentences
 from masis.bench.metrics import Prediction
 from masis.bench.rows import BenchRow
@@ -221,7 +222,6 @@ def overlap_threshold(
     return max((step / 50 for step in range(1, 50)), key=quality)
 
 
-_MARKER = re.compile(r"\s?\[\d{1,3}(?:\s?(?:,|;|-|–|and)\s?\d{1,3})*\]")
 _REFERENCE = re.compile(r"\s*\[(\d+)\]\s*")
 _BULLET = re.compile(r"\s*(?:[-*•–]|\d{1,2}[.)])\s+")
 
@@ -241,7 +241,8 @@ def hagrid_rows(row: Row) -> Iterable[BenchRow]:
     for text in row["references"]:
         found = _REFERENCE.match(text)
         evidence.append((found[1] if found else str(len(evidence) + 1), text[found.end() :] if found else text))
-    plain = without_markers(row["claim"])
+    index = index_of(tuple(name for name, _ in evidence), ())
+    plain = without_markers(row["claim"], index).strip()
     yield BenchRow(
         id=str(row["id"]),
         claim=plain,
@@ -279,13 +280,15 @@ def expertqa_rows(row: Row) -> Iterable[BenchRow]:
     is positive.
     """
     texts = {evidence["id"]: evidence.get("text", "") for evidence in row["evidence"]}
+    index = index_of(tuple(texts), ())
     keys = (row["query"], *(text for text in texts.values() if text))
     for number, claim in enumerate(row["labels"]["claims"]):
-        cited = [name for name in dict.fromkeys(re.findall(r"\[(\d+)\]", claim["text"])) if name in texts]
+        references = [reference for marker in find_markers(claim["text"], index) for reference in marker.references]
+        cited = [*dict.fromkeys(reference.evidence_id for reference in references if reference.evidence_id)]
         if claim["support"] in ("Complete", "Partial", "Incomplete") and cited and all(texts[name] for name in cited):
             yield BenchRow(
                 id=f"{row['id']}#{number}",
-                claim=without_markers(claim["text"]),
+                claim=without_markers(claim["text"], index).strip(),
                 evidence=tuple((name, texts[name]) for name in cited),
                 positive=claim["support"] != "Complete",
                 keys=keys,
@@ -325,7 +328,7 @@ def _labelled_claim(row: Row, text: str) -> str:
     answer = row.get("answer") or ""
     start = answer.find(text)
     if start < 0:
-        return without_markers(text)
+        return without_markers(text).strip()
     evidence = [Evidence(id=chunk["id"], text=chunk.get("text", "")) for chunk in row["evidence"]]
     spans = {(found.marker_start, found.marker_end) for found in audit_citations(answer, evidence).citations}
     for begin, end in sorted(spans, reverse=True):
@@ -333,11 +336,6 @@ def _labelled_claim(row: Row, text: str) -> str:
             text = text[: begin - start] + text[end - start :]
     bullet = _BULLET.match(text)
     return text[bullet.end() if bullet else 0 :].strip()
-
-
-def without_markers(text: str) -> str:
-    """Return the text without its numeric citation markers."""
-    return _MARKER.sub("", text).strip()
 
 
 def _has(*keys: str) -> Callable[[Row], bool]:

@@ -2,7 +2,7 @@
 
 Pure: a case and one iteration of a run in, JSON-ready values out. Python counts characters as code points, JavaScript
 as UTF-16 units: so texts are cut here (``marks.py``) and travel as pieces, never as offsets. Nothing is judged here:
-references were resolved by ``masis/audit/citations/resolution.py``, claims checked by the verifier.
+references were resolved by ``masis/audit/markers/resolution.py``, claims checked by the verifier.
 """
 
 from __future__ import annotations
@@ -71,9 +71,9 @@ class IssueData(RaisedData):
     """One fault with its number, 1 for the one of the headline; ``also`` is what else was raised about its words.
 
     ``quote`` are the words it is about, where no other text has them. ``insert`` is what a correction adds for a
-    missing point, behind the sentence ``after`` where there is one; ``claim`` is then less than
-    zero, and ``EvidencePiece.claims`` has it where the evidence says it. ``target`` names the row of an uncited
-    sentence among the labels of the form.
+    missing point, behind the sentence ``after`` where there is one; ``insert_says`` is the same without its markers.
+    ``claim`` is then less than zero, and ``EvidencePiece.claims`` has it where the evidence says it. ``target`` names
+    the row of an uncited sentence among the labels of the form.
     """
 
     number: int
@@ -81,6 +81,7 @@ class IssueData(RaisedData):
     evidence: list[str]
     quote: NotRequired[str]
     insert: NotRequired[str]
+    insert_says: NotRequired[str]
     after: NotRequired[str]
     claim: NotRequired[int]
     target: NotRequired[str]
@@ -341,7 +342,8 @@ def _issues(case: Case, iteration: Iteration, courses: dict[str, Course]) -> tup
             data["claim"] = -number
             cited = "".join(f" [{name}]" for name in data["evidence"])
             says = worded(point, first)["description"]
-            data["insert"] = f"{says.rstrip('. ')}{cited}."
+            data["insert_says"] = says.rstrip(". ")
+            data["insert"] = f"{data['insert_says']}{cited}."
             data["after"] = _citing(iteration, data["evidence"], says)
         if course := courses.get(first.id):
             data["course"] = label(COURSE[course])

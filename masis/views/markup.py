@@ -467,7 +467,7 @@ def with_markup(pieces: Sequence[P], markup: Markup) -> list[P]:
     for piece in pieces:
         text = str(piece["text"])
         end = place + len(text)
-        marker = "reference" in piece and "beside" not in piece and text[:1] in _OPENS_MARKER and "\n" not in text
+        marker = "reference" in piece and "beside" not in piece and "\n" not in text
         inner = [] if marker else edges[bisect_right(edges, place) : bisect_left(edges, end)]
         for left, right in pairwise((place, *inner, end)):
             while leaves and leaves[0][0].end <= left:
@@ -492,6 +492,3 @@ def with_markup(pieces: Sequence[P], markup: Markup) -> list[P]:
             done.append(cast("P", part))
         place = end
     return done
-
-
-_OPENS_MARKER = tuple("[(【")

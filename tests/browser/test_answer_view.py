@@ -393,6 +393,7 @@ def test_what_is_missing_is_read_beside_its_passage_and_handed_to_the_correction
         "placed": False,
         "evidence": ["chunk_4"],
         "insert": "Ice [chunk_4].",
+        "insert_says": "Ice",
         "after": "It is.",
     }
     missing = {**fabricated["issues"][0], **point, "description": "Ice", "reason": "Asked for.", "also": []}
@@ -408,7 +409,7 @@ def test_what_is_missing_is_read_beside_its_passage_and_handed_to_the_correction
     expect(page.locator(".evidence .lit-near").first).to_have_text("It speaks of ice.")
     insert = panel.get_by_role("button", name="Insert into the correction")
     insert.click(delay=40)
-    assert page.evaluate("window.inserted") == {"text": "Ice [chunk_4].", "after": "It is."}
+    assert page.evaluate("window.inserted") == {"text": "Ice [chunk_4].", "says": "Ice", "after": "It is."}
     for correction, offered in (("It is. Ice [chunk_4].", False), ("It is.", True)):
         page.evaluate(
             "text => { window.masisCorrection = text; dispatchEvent(new Event('masis-corrected')) }", correction

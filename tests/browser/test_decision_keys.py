@@ -346,22 +346,23 @@ def test_what_is_missing_is_inserted_behind_what_cites_its_evidence_and_can_be_u
     says(page).to_contain_text("Nothing to insert")
     insert = "detail => window.dispatchEvent(new CustomEvent('masis-insert', { detail }))"
     cites, other = f"{CASE.answer}".split(" It was")
-    lanes = {"text": "Two lanes of traffic are carried by the river [chunk_1].", "after": cites}
+    says_lanes = "Two lanes of traffic are carried by the river"
+    lanes = {"text": f"{says_lanes} [chunk_1].", "says": says_lanes, "after": cites}
     page.evaluate(insert, lanes)
     field = page.get_by_label("Corrected answer")
     expect(field).to_have_value(f"{cites} {lanes['text']} It was{other}")
     says(page).to_contain_text(f"Inserted behind “{cites}”: Two lanes")
-    for again in (lanes["text"], "By the river, two lanes of traffic are carried [chunk_2]."):
-        page.evaluate(insert, {"text": again, "after": cites})
+    for again in (says_lanes, "By the river, two lanes of traffic are carried"):
+        page.evaluate(insert, {"text": f"{again} [chunk_2].", "says": again, "after": cites})
         says(page).to_contain_text("has this already")
-    page.evaluate(insert, {"text": "It is grey [chunk_2].", "after": ""})
+    page.evaluate(insert, {"text": "It is grey [chunk_2].", "says": "It is grey", "after": ""})
     expect(field).to_have_value(f"{cites} {lanes['text']} It was{other} It is grey [chunk_2].")
     says(page).to_contain_text("Inserted at the end of the correction")
     page.keyboard.press("u")  # the last of them
     expect(field).to_have_value(f"{cites} {lanes['text']} It was{other}")
     says(page).to_contain_text("Undone: the insertion.")
     field.press("Control+Home")  # a caret that somebody has put is where a point without a place goes
-    page.evaluate(insert, {"text": "It is grey [chunk_2].", "after": ""})
+    page.evaluate(insert, {"text": "It is grey [chunk_2].", "says": "It is grey", "after": ""})
     expect(field).to_have_value(f"{cites} It is grey [chunk_2]. {lanes['text']} It was{other}")
     page.keyboard.press("Escape")
     page.keyboard.press("u")

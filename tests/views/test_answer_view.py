@@ -196,6 +196,7 @@ def test_a_missing_point_is_said_once_with_the_sentence_of_the_evidence_that_has
     assert (issue["description"], issue["suggestion"]) == ("The Ministry of Works surveys the bridge in full.", "")
     assert issue["reason"] == "The evidence also says it; the answer does not."  # whether it was asked for is not known
     assert issue["insert"] == "The Ministry of Works surveys the bridge in full [c1]."
+    assert issue["insert_says"] == "The Ministry of Works surveys the bridge in full"
     last = [each for each in run.iterations[0].citation_audit.citations if each.evidence_id == "c1"][-1]
     assert issue["after"].endswith(run.iterations[0].answer[last.marker_start : last.marker_end] + ".")
     assert issue["after"] in run.iterations[0].answer

@@ -1,7 +1,7 @@
-"""The citation engine: grammar, resolution, sentences, exemptions, penalties. See ``docs/audits.md``."""
+"""The citation engine: references, sentences, exemptions, penalties. See ``docs/audits.md``."""
 
+from masis.audit.citations.attached_citations import carry_over_citations
 from masis.audit.citations.engine import COVERED_BY_LEAD_IN, audit_citations
-from masis.audit.citations.given import placed
-from masis.audit.citations.grammar import CITATION_NEEDED
+from masis.audit.markers import CITATION_NEEDED
 
-__all__ = ["CITATION_NEEDED", "COVERED_BY_LEAD_IN", "audit_citations", "placed"]
+__all__ = ["CITATION_NEEDED", "COVERED_BY_LEAD_IN", "audit_citations", "carry_over_citations"]

@@ -11,10 +11,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeVar
 
+from masis.audit.citations.attached_citations import check_quote, covered_units, resolve_citation
 from masis.audit.citations.exemptions import is_labelled_fact, source_list_opens, why_exempt
-from masis.audit.citations.given import covered_units, quote_check, resolved
-from masis.audit.citations.grammar import CITATION_NEEDED, Reference, find_markers
-from masis.audit.citations.resolution import index_of
+from masis.audit.markers import CITATION_NEEDED, Reference, evidence_index, find_markers, leading_marker, without_spans
 from masis.audit.sentences import Unit, split_sentences
 from masis.schema.audit import Citation, CitationAudit, QuoteCheck, Sentence, SentenceStatus
 from masis.schema.base import Record
@@ -24,9 +23,9 @@ COVERED_BY_LEAD_IN = "the citation of the list's lead-in covers it"
 """Why a list item may go uncited although it asserts something."""
 
 _LISTS = ("item", "row", "code")
-_ANNOUNCES = re.compile(r":[\s*_]*(?:[\[(【][^\n]{0,60}[\])】][\s*_]*)?\Z|[\])】][\s*_]*:[\s*_]*\Z")
 _SEPARATOR_ROW = re.compile(r"[\s|:+-]+")
-_ENTRY = re.compile(r"\s*(?:[-*+•]\s+)?(?:\[\^?[^\[\]]{1,60}\]|\d{1,3}[.)]|https?://)")
+_BULLET = re.compile(r"\s*(?:[-*+•]\s+)?")
+_NUMBER_OR_ADDRESS = re.compile(r"\d{1,3}[.)]|https?://")
 
 
 def audit_citations(
@@ -57,7 +56,7 @@ def audit_citations(
         factor *= invalid_penalty
     if uncited and citations:  # an invalid reference counts as citing
         factor *= uncited_penalty
-    return trusted(
+    return record_of(
         CitationAudit,
         mode=mode,
         citations=tuple(citations),
@@ -79,7 +78,7 @@ def audit_citations(
 Made = TypeVar("Made", bound=Record)
 
 
-def trusted(model: type[Made], **values: Any) -> Made:
+def record_of(model: type[Made], **values: Any) -> Made:
     """The record of these values, which must be all of the model's fields and of their types."""
     record = model.__new__(model)
     put = object.__setattr__
@@ -91,7 +90,7 @@ def trusted(model: type[Made], **values: Any) -> Made:
 
 
 def _citation(answer: str, reference: Reference, marker: tuple[int, int], sentence: int | None) -> Citation:
-    return trusted(
+    return record_of(
         Citation,
         start=reference.start,
         end=reference.end,
@@ -165,13 +164,13 @@ def _literal_sentence(text: str, start: int, ids: tuple[str, ...]) -> Sentence:
         status, why = "exempt", "says what is not known"
     else:
         status, why = "uncited", "holds no bracket"
-    return trusted(Sentence, start=start, end=start + len(text), text=text, citation_ids=ids, status=status, why=why)
+    return record_of(Sentence, start=start, end=start + len(text), text=text, citation_ids=ids, status=status, why=why)
 
 
 def _standard_audit(
     answer: str, evidence: Sequence[Evidence], given: Sequence[GivenCitation]
 ) -> tuple[list[Citation], list[Sentence], list[QuoteCheck]]:
-    index = index_of(tuple([chunk.id for chunk in evidence]), tuple([chunk.source for chunk in evidence]))
+    index = evidence_index(evidence)
     units = split_sentences(answer)
     starts = [unit.start for unit in units]
     code = [(unit.start, unit.end) for unit in units if unit.kind == "code"]
@@ -184,14 +183,14 @@ def _standard_audit(
         by_unit[at] += made
     quotes: list[QuoteCheck] = []
     for citation in given:
-        named = resolved(citation, index)
+        named = resolve_citation(citation, index)
         for number, place in covered_units(citation, answer, units):
             # what it covers of one sentence; it has no marker there
             reference = Reference(*place, citation.evidence_id, *named)
             covering = _citation(answer, reference, (place.end, place.end), number)
             citations.append(covering)
             by_unit[number].append(covering)
-        if named.evidence_id is not None and (check := quote_check(citation, named.evidence_id, evidence)):
+        if named.evidence_id is not None and (check := check_quote(citation, named.evidence_id, evidence)):
             quotes.append(check)
     if given:
         citations.sort(key=lambda citation: (citation.start, citation.end))
@@ -201,7 +200,7 @@ def _standard_audit(
 def _judge(answer: str, units: Sequence[Unit], by_unit: Mapping[int, list[Citation]]) -> list[Sentence]:
     sentences: list[Sentence] = []
     in_sources = False
-    lead = ""  # the cited sentence before a list
+    lead: int | None = None  # the cited sentence before a list
     for number, unit in enumerate(units):
         start, end, kind, opens = unit
         text = answer[start:end]
@@ -209,7 +208,7 @@ def _judge(answer: str, units: Sequence[Unit], by_unit: Mapping[int, list[Citati
         listing = source_list_opens(text, kind) if opens else None
         if listing == "heading":
             in_sources = True
-        elif in_sources and (kind == "heading" or (opens and not _ENTRY.match(text) and kind not in ("item", "note"))):
+        elif in_sources and (kind == "heading" or (opens and not _is_entry(text) and kind not in ("item", "note"))):
             in_sources = False
         ids = _ids(cited)
         valid = sum([citation.status == "valid" for citation in cited])
@@ -217,7 +216,8 @@ def _judge(answer: str, units: Sequence[Unit], by_unit: Mapping[int, list[Citati
         if listing or in_sources or (kind == "note" and cited):
             status, why = "exempt", "a list of sources"
         elif not cited:
-            status, why = _uncited(text, units, number, lead, answer)
+            announced = kind == "item" and lead is not None and _announces(answer, units[lead], by_unit[lead])
+            status, why = _uncited(text, units, number, announced, answer)
         elif valid == len(cited):
             status, why = "cited", "carries a citation"
         elif valid:
@@ -225,17 +225,31 @@ def _judge(answer: str, units: Sequence[Unit], by_unit: Mapping[int, list[Citati
         else:
             status, why = "cited", "carries a citation, but it names no evidence"
         if kind != "item":
-            lead = text if ids else ""
-        sentences.append(trusted(Sentence, start=start, end=end, text=text, citation_ids=ids, status=status, why=why))
+            lead = number if ids else None
+        sentences.append(record_of(Sentence, start=start, end=end, text=text, citation_ids=ids, status=status, why=why))
     return sentences
 
 
+def _is_entry(text: str) -> bool:
+    """Return whether a line is an entry of a list of sources: it begins with a marker, a number or an address."""
+    bullet = _BULLET.match(text)
+    rest = text[bullet.end() if bullet else 0 :][:400]
+    return bool(leading_marker(rest) or _NUMBER_OR_ADDRESS.match(rest))
+
+
+def _announces(answer: str, unit: Unit, cited: Sequence[Citation]) -> bool:
+    """Return whether a sentence announces a list: without its markers it ends with a colon."""
+    spans = sorted({(citation.marker_start - unit.start, citation.marker_end - unit.start) for citation in cited})
+    said = without_spans(answer[unit.start : unit.end], [(start, end) for start, end in spans if start < end])
+    return said.rstrip(" \t\r\n*_").endswith(":")
+
+
 def _uncited(
-    text: str, units: Sequence[Unit], number: int, lead: str, answer: str
+    text: str, units: Sequence[Unit], number: int, announced: bool, answer: str
 ) -> tuple[Literal["uncited", "exempt"], str]:
     unit = units[number]
     following = units[number + 1] if number + 1 < len(units) else None
-    if unit.kind == "item" and lead and _ANNOUNCES.search(lead):
+    if announced:
         return "exempt", COVERED_BY_LEAD_IN
     if unit.kind == "row":
         if _SEPARATOR_ROW.fullmatch(text):

@@ -20,6 +20,7 @@ from functools import cache, lru_cache
 from typing import Any
 
 from masis.audit.claims import Checked, Verifier, one_check_each, withheld
+from masis.audit.markers import without_markers
 from masis.audit.text.assertions import plain_claim
 from masis.audit.text.quotes import located
 from masis.schema.audit import CitationAudit, Claim, ClaimCheck, JudgedBy
@@ -40,9 +41,7 @@ ENGLISH_SHARE = 0.25
 LOWER_LEAST = 0.45
 """Share of words in lower case; below it a text is a list of names, a title or a reference."""
 
-_NOISE = re.compile(
-    r"https?://\S+|www\.\S+|\S+@\S+|`[^`]*`|\[[^\]\n]{0,80}\]|【[^】]*】|\$[^$\n]{1,200}\$|\S*[\\_={}<>|/]\S*|\S*\d\S*"
-)
+_NOISE = re.compile(r"https?://\S+|www\.\S+|\S+@\S+|`[^`]*`|\$[^$\n]{1,200}\$|\S*[\\_={}<>|/]\S*|\S*\d\S*")
 _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 _LETTER = re.compile(r"[^\W\d_]")
 _SCRIPTS = re.compile(
@@ -75,7 +74,7 @@ def language_name(code: str) -> str:
 @lru_cache(maxsize=4096)
 def detect_language(text: str) -> str | None:
     """Return the two-letter code of the language a text is written in; None where that can't be said for sure."""
-    plain = " ".join(_NOISE.sub(" ", text[:READ_MOST]).split())
+    plain = " ".join(_NOISE.sub(" ", without_markers(text[:READ_MOST])).split())
     letters = len(_LETTER.findall(plain))
     wide = len(_SCRIPTS.findall(plain))
     if wide >= WIDE_LEAST and wide >= 0.6 * letters:

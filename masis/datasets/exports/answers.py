@@ -16,7 +16,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from masis.audit.citations.given import placed
+from masis.audit.citations import carry_over_citations
 from masis.schema.audit import Citation, Sentence
 from masis.schema.case import Case, GivenCitation
 from masis.schema.reading import ANSWERING_ROLES, ASKING_ROLES
@@ -270,7 +270,7 @@ class Judged:
             citations = _GIVEN.validate_python(given)
         except ValidationError:  # the key held something else before it meant citations, and holds it still
             return []
-        kept = placed(citations, self.original, standing)
+        kept = carry_over_citations(citations, self.original, standing)
         return [each.model_dump(mode="json", exclude_unset=True) for each in kept]
 
     @property

@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, get_args
 
-from masis.audit.citations.resolution import index_of
+from masis.audit.markers import index_of
 from masis.audit.measures.scores import normalised
 from masis.audit.text.quotes import located, located_parts
 from masis.errors import StepError

@@ -13,11 +13,12 @@ from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from masis.audit.citations import CITATION_NEEDED
 from masis.audit.citations.engine import audit_citations
 from masis.audit.context import AuditContext
+from masis.audit.markers import SQUARE_BRACKETS, MarkerStyle, style_of_marker, words_of_marker
 from masis.audit.text.assertions import citations_by_sentence
 from masis.offline.matching.key_points import JUDGED_BY, index_of, lead_of
 from masis.offline.roles.drafter import NOTHING_FOUND
@@ -45,7 +46,6 @@ FIGURES = ("number", "unit", "date")
 _LEAD = re.compile(r"[ \t]*(?:[-*•–+]|\d{1,3}[.)]|[a-z][.)])[ \t]+$")
 _IN_OR_ON = re.compile(r"\b(in|on)\s+$", re.IGNORECASE)
 _DAY = re.compile(r"\b\d{1,2}(?:st|nd|rd|th)?\b")
-_LINK = re.compile(r"\[(?=[^\]]*[^\W\d_]{2})([^\]]+)\]\(.*\)", re.DOTALL)
 _REFERENCES = ("fabricated_reference", "misattributed_reference", "redundant_reference", "uncited_sentence")
 
 
@@ -67,7 +67,7 @@ class OfflineReviser:
         """Return the answer with what is certain corrected; the same answer where nothing is."""
         flagged = {chunk for issue in issues if issue.rule.startswith(INSTRUCTION) for chunk in issue.evidence_ids}
         trusted = tuple(chunk for chunk in context.evidence if chunk.id not in flagged)
-        style = marker_style(context.answer, context.citation_audit, context.evidence)
+        style = citing_style(context.answer, context.citation_audit, context.evidence)
         inside = citations_by_sentence(context.citation_audit)
         found = _issues_by_sentence(issues, context.citation_audit.sentences)
         checks: dict[int | None, list[ClaimCheck]] = defaultdict(list)
@@ -104,7 +104,7 @@ class _SentenceReviser:
     citations: Sequence[Citation]
     checks: Sequence[ClaimCheck]
     evidence: tuple[Evidence, ...]
-    style: MarkerStyle
+    style: CitingStyle
 
     def edits(self, issues: Sequence[Issue]) -> list[Edit]:
         if any(issue.rule.startswith(INSTRUCTION) for issue in issues):
@@ -181,9 +181,9 @@ class _SentenceReviser:
             right = [
                 c.evidence_id for c in held if c.evidence_id and c.reference not in faulty and c.evidence_id != home
             ]
-            link = _LINK.fullmatch(self.answer, start, end)
+            words = words_of_marker(self.answer, start, end)
             marker = [self.style.write([*right, home])] if home and new else [self.style.write(right), new]
-            text = " ".join(filter(None, [link[1] if link else "", *marker]))
+            text = " ".join(filter(None, [words, *marker]))
             place = (start, end) if end > start else self._gap()
             names = ", ".join(dict.fromkeys(faulty))
             if home:
@@ -276,49 +276,38 @@ def _room(answer: str, start: int, end: int) -> tuple[int, int]:
     return start, end
 
 
-# Writing markers as an answer writes them: the shape of its brackets, and how it names each chunk.
+# Writing markers as an answer writes them: their style, and how it names each chunk.
 
-Shape = Literal["square", "lenticular", "round", "footnote"]
-
-_SHAPES: dict[str, Shape] = {"【": "lenticular", "[^": "footnote", "(": "round"}
 _DIGITS = re.compile(r"\d+$")
 
 
-class MarkerStyle(NamedTuple):
-    """How an answer cites: the shape of its markers, and how it names each chunk."""
+class CitingStyle(NamedTuple):
+    """How an answer cites: in which style, and how it names each chunk."""
 
-    shape: Shape
+    style: MarkerStyle
     names: dict[str, str]
 
     def write(self, evidence_ids: Iterable[str]) -> str:
         """Return one marker for these chunks, in this style; empty for none."""
         names = [self.names[evidence_id] for evidence_id in evidence_ids]
-        if not names:
-            return ""
-        if self.shape == "lenticular":
-            return "".join(f"【{name}†source】" for name in names)
-        if self.shape == "footnote":
-            return "".join(f"[^{name}]" for name in names)
-        if self.shape == "round":
-            return f"(Source {names[0]})" if len(names) == 1 else f"(Sources {', '.join(names)})"
-        return f"[{', '.join(names)}]"
+        return self.style.write(names) if names and self.style.write else ""
 
 
-def marker_style(answer: str, audit: CitationAudit, evidence: Sequence[Evidence]) -> MarkerStyle:
+def citing_style(answer: str, audit: CitationAudit, evidence: Sequence[Evidence]) -> CitingStyle:
     """Return the style of most valid markers of the answer; ``[id]`` where there is none that would be understood."""
     valid = [citation for citation in audit.citations if citation.status == "valid"]
-    plain = MarkerStyle("square", {chunk.id: chunk.id for chunk in evidence})
+    plain = CitingStyle(SQUARE_BRACKETS, {chunk.id: chunk.id for chunk in evidence})
     if not valid:
         return plain
-    openings = [answer[c.marker_start : c.marker_start + 2] for c in valid]
-    shapes = Counter(_SHAPES.get(opening) or _SHAPES.get(opening[:1]) or "square" for opening in openings)
+    found = [style_of_marker(answer, citation.marker_start, citation.marker_end) for citation in valid]
+    styles = Counter(style if style and style.write else SQUARE_BRACKETS for style in found)
     names = plain.names
     if numbered := {c.resolved_by for c in valid if c.reference.strip().isdigit()}:
         endings = {chunk.id: None if "position" in numbered else _DIGITS.search(chunk.id) for chunk in evidence}
         names = {
             name: ending.group() if ending else str(place) for place, (name, ending) in enumerate(endings.items(), 1)
         }
-    style = MarkerStyle(shapes.most_common(1)[0][0], names)
+    style = CitingStyle(styles.most_common(1)[0][0], names)
     for chunk in evidence:
         read = audit_citations(f"It is so {style.write([chunk.id])}.", evidence)
         if [citation.evidence_id for citation in read.citations] != [chunk.id]:

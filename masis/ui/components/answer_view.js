@@ -189,8 +189,8 @@ function drawView(root, { data, setTriggerValue }) {
     if (!issue.insert || !decides || !data.audited) return
     const add = plainButton("link insert", "Insert into the correction")
     add.append(make("kbd", "", "I"))
-    add.onclick = () => window.dispatchEvent(new CustomEvent("masis-insert", { detail: { text: issue.insert, after: issue.after } }))
-    add.said = () => { add.hidden = saidIn(window.masisCorrection ?? "", issue.insert) }
+    add.onclick = () => window.dispatchEvent(new CustomEvent("masis-insert", { detail: { text: issue.insert, says: issue.insert_says, after: issue.after } }))
+    add.said = () => { add.hidden = saidIn(window.masisCorrection ?? "", issue.insert_says) }
     add.said()
     row.append(add)
   }
@@ -794,8 +794,8 @@ function drawView(root, { data, setTriggerValue }) {
   // Whether a correction has left an issue as it stands: its words are in it unchanged, or what is missing isn't. Words that
   // the answer has more than once are found by what stands before or behind them.
   const whole = data.pieces.map(piece => piece.text).join("")
-  const untouched = (corrected, { number, insert }) => {
-    if (insert) return !saidIn(corrected, insert)
+  const untouched = (corrected, { number, insert, insert_says: says }) => {
+    if (insert) return !saidIn(corrected, says)
     const own = wordsOf(number)
     const first = data.pieces.indexOf(own[0])
     const last = data.pieces.indexOf(own.at(-1))

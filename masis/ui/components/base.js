@@ -108,9 +108,10 @@ const styled = (element, piece) => {
   return element
 }
 
-// Whether a sentence of the text says this already: all of its figures and nearly all of its words.
+// Whether a sentence of the text says this already: all of its figures and nearly all of its words. The point comes
+// without citation markers: only Python knows how those look.
 const saidIn = (text, point) => {
-  const parts = of => of.replace(/\[[^\]]*\]/g, " ").toLowerCase().match(/\d+(?:[.,]\d+)*|\p{L}{4,}/gu) ?? []
+  const parts = of => of.toLowerCase().match(/\d+(?:[.,]\d+)*|\p{L}{4,}/gu) ?? []
   const wanted = [...new Set(parts(point))]
   if (!wanted.length) return text.includes(point)
   return text.split(/(?<=[.!?\]])\s+/).some(sentence => {

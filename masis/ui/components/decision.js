@@ -265,10 +265,10 @@ class Panel {
     return stop < 0 ? { end: text.trimEnd().length, where: "at the end of the correction" } : { end: corrected.selectionEnd + stop + 1, where: "behind the sentence with the caret" }
   }
 
-  insert({ text, after }) {
+  insert({ text, says, after }) {
     if (this.refused()) return
     const before = this.fields.corrected ?? this.data.answer
-    if (saidIn(before, text)) { this.say("The correction has this already."); return }
+    if (saidIn(before, says)) { this.say("The correction has this already."); return }
     const { end, where } = this.placeOf(after)
     const corrected = `${before.slice(0, end)} ${text}${before.slice(end)}`
     this.reopened = true

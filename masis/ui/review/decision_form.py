@@ -16,6 +16,7 @@ from pydantic import BeforeValidator, Field, Strict, model_validator
 
 from masis.api.audits import audit_citations, citations_kept
 from masis.audit.issues import about_same_words
+from masis.audit.markers import evidence_index, half_bracketed_ids, without_markers
 from masis.audit.sentences import split_sentences
 from masis.schema.audit import CitationAudit, Issue
 from masis.schema.base import Record
@@ -59,7 +60,6 @@ MOST_REPORTED = 100
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 
 _BLOCK_MARKER = re.compile(r"(?:[ \t]*(?:#{1,6}|[-+*>]|\d{1,3}[.)])[ \t]+)+")
-_BRACKETS = re.compile(r"\s*\[[^\]]*\]")
 Place = Annotated[int, Strict(), Field(ge=0, le=100_000_000)]
 
 
@@ -337,7 +337,8 @@ def doubts(corrected: str, shown: str, case: Case, original: str, settings: Sett
     wrong = [*dict.fromkeys(after.invalid_citations), *_outside_brackets(corrected, case, after)][:OFFENDERS_NAMED]
     if wrong:
         yield f"it cites {', '.join(f'“{shortened(each, 60)}”' for each in wrong)}, which names no evidence"
-    status = {_BRACKETS.sub("", each.text): each.status for each in before.sentences}
+    index = evidence_index(case.evidence)
+    status = {without_markers(sentence.text, index): sentence.status for sentence in before.sentences}
     for sentence in after.uncited_claims:
         if (was := get_close_matches(sentence, status, 1, cutoff=0.5)) and status[was[0]] == "cited":
             yield f"“{shortened(sentence, 80)}” has lost its citation"
@@ -346,10 +347,11 @@ def doubts(corrected: str, shown: str, case: Case, original: str, settings: Sett
 
 def _outside_brackets(answer: str, case: Case, audit: CitationAudit) -> list[str]:
     """Return the evidence ids beside half a pair of brackets, as in ``[c1]c2]``."""
-    ids = "|".join(sorted((re.escape(each.id) for each in case.evidence), key=len, reverse=True))
-    found = re.finditer(rf"\[\s*(?P<open>{ids})(?!\w)|(?<!\w)(?P<close>{ids})\s*\]", answer) if ids else ()
-    places = [(each.start(each.lastgroup or 0), each.group()) for each in found]
-    return [words for at, words in places if not any(each.start <= at < each.end for each in audit.citations)]
+    return [
+        words
+        for at, words in half_bracketed_ids(answer, [chunk.id for chunk in case.evidence])
+        if not any(citation.start <= at < citation.end for citation in audit.citations)
+    ]
 
 
 def check(answer: str, case: Case, settings: Settings | None = None, shown: str | None = None) -> Data:

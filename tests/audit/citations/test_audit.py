@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from masis import Case, run_audit
-from masis.audit.citations import audit_citations
-from masis.audit.citations.given import placed
+from masis.audit.citations import audit_citations, carry_over_citations
 from masis.audit.citations.hedges import hedges, language, tables
 from masis.schema.audit import CitationAudit, Sentence
 from masis.schema.case import Evidence, GivenCitation
@@ -172,6 +171,8 @@ def test_offsets_are_true_on_any_text(mode: str, answer: str) -> None:
 
 PLAIN = st.text(alphabet="abcIRXYZ 0123456789.,!?%-'\"\n:;/()*_#>|é漢。", max_size=80)
 FABRICATED = ["[99]", "[chunk_99]", "【99†source】", "[98, 99]", "(Source 99)", "[Doc 99]", "[^99]", "[97-99]"]
+FABRICATED += ["[ID:99]", "[来源99]", "<cite>chunk_99</cite>", "##99$$", "[99 (p. 4)]", "〔99〕", "[S99]", "[^99^]"]
+FABRICATED += ["[Source: Document 99]", "[Doc. 99]", "[99.1 source]", "\ue200cite\ue202turn0search99\ue201"]
 
 
 @pytest.mark.slow
@@ -439,7 +440,7 @@ def test_an_audit_raises_an_issue_for_each_quote_that_does_not_stand_there() -> 
 def test_a_revision_keeps_the_citations_of_what_it_keeps() -> None:
     citations = (cited_at("It was opened in 1931.", "b"), cited_at("Nobody knows why.", "a"))
     revised = "It is long. It was opened in 1931."
-    (kept,) = placed(citations, BESIDE, revised)
+    (kept,) = carry_over_citations(citations, BESIDE, revised)
     assert revised[kept.start : kept.end] == "It was opened in 1931."
 
 
@@ -453,14 +454,14 @@ def test_a_revision_keeps_the_citations_of_what_it_keeps() -> None:
     ],
 )
 def test_a_citation_goes_with_the_sentences_it_covers(covers: str, revised: str, kept: str | None) -> None:
-    found = placed((cited_at(covers, "b"),), BESIDE, revised)
+    found = carry_over_citations((cited_at(covers, "b"),), BESIDE, revised)
     assert [revised[each.start : each.end] for each in found] == ([kept] if kept else [])
 
 
 def test_a_citation_of_one_place_goes_with_the_sentence_before_it() -> None:
     end = BESIDE.index("It was opened in 1931.") + len("It was opened in 1931.")
     place = GivenCitation(start=end, end=end, evidence_id="b")
-    (kept,) = placed((place,), BESIDE, "It was opened in 1931. It is long.")
+    (kept,) = carry_over_citations((place,), BESIDE, "It was opened in 1931. It is long.")
     assert (kept.start, kept.end) == (22, 22)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from masis.audit.citations.resolution import NOTHING, EvidenceIndex, Resolution
+from masis.audit.markers.resolution import NOTHING, EvidenceIndex, Resolution
 from masis.audit.sentences import Unit, split_sentences
 from masis.audit.text.quotes import Located, located, located_parts
 from masis.schema.audit import QuoteCheck
@@ -18,7 +18,7 @@ SPLICE_LEAST = 2
 """Words that each half of a spliced quote must have."""
 
 
-def placed(given: Sequence[GivenCitation], original: str, answer: str) -> tuple[GivenCitation, ...]:
+def carry_over_citations(given: Sequence[GivenCitation], original: str, answer: str) -> tuple[GivenCitation, ...]:
     """Return the citations of the original answer that a later one still carries, with their places in it.
 
     A citation is carried over where the sentences that it covers are unchanged: they stand in the later answer exactly
@@ -28,7 +28,7 @@ def placed(given: Sequence[GivenCitation], original: str, answer: str) -> tuple[
         return tuple(given)
     units, later = split_sentences(original), split_sentences(answer)
     starts, ends = {unit.start for unit in later}, {unit.end for unit in later}
-    kept = []
+    carried = []
     for citation in given:
         covered = [number for number, _ in covered_units(citation, original, units)]
         if not covered:
@@ -38,11 +38,11 @@ def placed(given: Sequence[GivenCitation], original: str, answer: str) -> tuple[
         places = [at for at in starts if at + len(sentences) in ends and answer.startswith(sentences, at)]
         if len(places) == 1:
             moved = places[0] - first
-            kept.append(citation.model_copy(update={"start": citation.start + moved, "end": citation.end + moved}))
-    return tuple(kept)
+            carried.append(citation.model_copy(update={"start": citation.start + moved, "end": citation.end + moved}))
+    return tuple(carried)
 
 
-def resolved(citation: GivenCitation, index: EvidenceIndex) -> Resolution:
+def resolve_citation(citation: GivenCitation, index: EvidenceIndex) -> Resolution:
     """Return the evidence that a citation names: by its id, else as the source of one chunk."""
     found = index.resolve(citation.evidence_id)
     if found.evidence_id is None:
@@ -68,7 +68,7 @@ def covered_units(citation: GivenCitation, answer: str, units: Sequence[Unit]) -
             yield number, Located(start, end)
 
 
-def quote_check(citation: GivenCitation, evidence_id: str, evidence: Sequence[Evidence]) -> QuoteCheck | None:
+def check_quote(citation: GivenCitation, evidence_id: str, evidence: Sequence[Evidence]) -> QuoteCheck | None:
     """Return whether a citation's quote stands in the evidence it names; None where there is nothing to check."""
     text = next((chunk.text for chunk in evidence if chunk.id == evidence_id), "")
     if not citation.quote or not citation.quote.strip() or not text:
@@ -77,9 +77,9 @@ def quote_check(citation: GivenCitation, evidence_id: str, evidence: Sequence[Ev
     parts = located_parts(citation.quote, text)
     if place is not None and len(parts) == 1:
         finding = "verbatim"
-    elif other := next((c for c in evidence if c.id != evidence_id and _whole(citation.quote, c.text)), None):
+    elif other := next((c for c in evidence if c.id != evidence_id and _is_whole(citation.quote, c.text)), None):
         finding, found_in, place = "other_document", other.id, located(citation.quote, other.text)
-    elif place is not None or _spliced(citation.quote, text):
+    elif place is not None or _is_spliced(citation.quote, text):
         finding = "spliced"
     else:
         finding = "fabricated"
@@ -97,18 +97,18 @@ def quote_check(citation: GivenCitation, evidence_id: str, evidence: Sequence[Ev
     )
 
 
-def _whole(quote: str, text: str) -> bool:
+def _is_whole(quote: str, text: str) -> bool:
     return len(located_parts(quote, text)) == 1
 
 
-def _spliced(quote: str, text: str) -> bool:
+def _is_spliced(quote: str, text: str) -> bool:
     """Return whether a quote is two stretches of the text put together: the longest beginning found, and the rest."""
     words = quote.split()
     low, high = 0, len(words)
     while low < high:  # a beginning that is found has only beginnings that are found
         middle = (low + high + 1) // 2
-        if _whole(" ".join(words[:middle]), text):
+        if _is_whole(" ".join(words[:middle]), text):
             low = middle
         else:
             high = middle - 1
-    return low >= SPLICE_LEAST and len(words) - low >= SPLICE_LEAST and _whole(" ".join(words[low:]), text)
+    return low >= SPLICE_LEAST and len(words) - low >= SPLICE_LEAST and _is_whole(" ".join(words[low:]), text)

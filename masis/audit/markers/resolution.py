@@ -7,7 +7,8 @@ The order, strongest first, each recorded as ``resolved_by``:
                 number as the same (``Chunk 1``, ``chunk-1`` for ``chunk_1``, ``PMID 9`` for ``PMID:9``); then ignoring
                 zeros before the number (``chunk_001``)
 ``suffix``      a number, to the one id that ends in it (``1`` for ``chunk_1``, never for ``chunk_11``)
-``position``    a number, counting from 1, only where no id ends in a number (the ids are opaque)
+``position``    a number, counting from 1, only where no id ends in a number (the ids are opaque); in styles that count
+                from 0 by definition, the place
 ``source``      a link, or a name, to the chunks whose source it is
 
 Where a step finds two candidates it finds none: an ambiguous reference never resolves silently.
@@ -17,12 +18,13 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import NamedTuple, TypeVar
 
 from masis.schema.audit import ResolvedBy
+from masis.schema.case import Evidence
 
 
 class Resolution(NamedTuple):
@@ -41,10 +43,16 @@ _NUMBERED = re.compile(r"(?:.*[^0-9A-Za-z]|[A-Za-z]+)?0*(\d{1,9})(?:\.(?:pdf|txt
 _HEX = re.compile(r"(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])[0-9a-f]{6,}", re.IGNORECASE)
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _DIGITS = re.compile(r"\d+")
+_FILE_NAME = re.compile(r"\.(?:pdf|docx?|txt|md|html?|csv|tsv|xlsx?|pptx?|json|xml|rtf|epub)\Z", re.IGNORECASE)
 _LOWER, _UPPER, _TITLE = re.compile(r"[a-z]+"), re.compile(r"[A-Z]+"), re.compile(r"[A-Z][a-z]+")
 _AUTHOR_YEAR = re.compile(r"[A-Za-z]{3,20}(?:19|20)\d\d[a-z]?")
 _SLUG = re.compile(r"[a-z]+(?:[_-][a-z]+)+")
 _SCHEME = re.compile(r"\A(?:https?://)?(?:www\.)?", re.IGNORECASE)
+
+
+def evidence_index(evidence: Sequence[Evidence]) -> EvidenceIndex:
+    """Return the index of a case's evidence."""
+    return index_of(tuple([chunk.id for chunk in evidence]), tuple([chunk.source for chunk in evidence]))
 
 
 @lru_cache(maxsize=64)
@@ -58,21 +66,26 @@ class EvidenceIndex:
 
     def __init__(self, ids: tuple[str, ...], sources: tuple[str | None, ...] = ()) -> None:
         self.ids, self.exact = ids, frozenset(ids)
+        self.is_unknown = False
+        """Whether the evidence isn't known, so that only what is surely a marker may be read as one."""
         self.bare_numbers = all(id_.isdecimal() for id_ in ids)
         self.bracketed = tuple(sorted((id_ for id_ in ids if "[" in id_ or "]" in id_), key=len, reverse=True))
         """Ids that hold brackets themselves, the longest first."""
-        self.worded = any(map(worded, ids))
+        self.has_worded_ids = any(map(has_letter_and_digit, ids))
         """Whether any id holds a letter and a digit, so that it can stand in round brackets."""
         self.has_addresses = any("://" in name for name in [*ids, *(source or "" for source in sources)])
         """Whether evidence is named by web addresses, so that a link is this case's way of citing."""
-        self._forms = [(form, _unique((form(id_), id_) for id_ in ids)) for form in (_fold, _loosen, _unpad)]
+        self._sources = sources
         self._numbers = _unique((number, id_) for id_ in ids if (number := _number_of(id_)) is not None)
         self.highest_number = max([len(ids), *self._numbers])
         """The highest number an id ends in, at least the number of chunks."""
-        self._by_source: dict[str, list[str]] = defaultdict(list)
-        for id_, source in zip(ids, sources, strict=False):
-            for name in {_address(source or ""), _address(id_) if "://" in id_ else ""} - {""}:
-                self._by_source[name].append(id_)
+
+    @classmethod
+    def unknown(cls) -> EvidenceIndex:
+        """Return an index for texts whose evidence isn't known."""
+        index = cls(())
+        index.is_unknown = True
+        return index
 
     def resolve(self, name: str) -> Resolution:
         """What a reference as written names, sources aside."""
@@ -92,11 +105,36 @@ class EvidenceIndex:
             return Resolution(self.ids[number - 1], "position")
         return NOTHING
 
+    # Most answers cite by number or by the id to the letter, so that these tables are seldom needed.
+
+    @cached_property
+    def _forms(self) -> list[tuple[Callable[[str], str], dict[str, str | None]]]:
+        return [(form, _unique((form(id_), id_) for id_ in self.ids)) for form in (_fold, _loosen, _unpad)]
+
+    @cached_property
+    def _by_source(self) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = defaultdict(list)
+        for id_, source in zip(self.ids, self._sources, strict=False):
+            for name in {_address(source or ""), _address(id_) if "://" in id_ else ""} - {""}:
+                found[name].append(id_)
+        return dict(found)
+
+    @cached_property
+    def has_file_names(self) -> bool:
+        """Whether evidence is named by files, so that a file's name in brackets is this case's way of citing."""
+        return any(map(_FILE_NAME.search, [*self.ids, *(source or "" for source in self._sources)]))
+
+    def resolve_from_zero(self, number: int) -> Resolution:
+        """What a number names that counts from 0: the id that ends in it if the ids start at 0, else the place."""
+        if 0 in self._numbers:
+            return self._resolve_number(number)
+        return Resolution(self.ids[number], "position") if number < len(self.ids) else NOTHING
+
     def resolve_source(self, name: str) -> tuple[str, ...]:
         """The chunks whose source is this address or name; several where several come from one source."""
         return tuple(self._by_source.get(_address(name), ()))
 
-    def shaped(self, name: str, *, loosely: bool = True) -> bool:
+    def is_shaped(self, name: str, *, loosely: bool = True) -> bool:
         """Whether a name that names no evidence is written in the style of this case's ids, and so poses as one.
 
         ``loosely``: also where word and number are joined otherwise, as ``PMID 12`` beside ``PMID:99``.
@@ -110,11 +148,11 @@ class EvidenceIndex:
             return name.isupper() == self.ids[0].isupper()
         return any(abs(len(name) - length) <= 2 for length in styles.hash_lengths) and _hash_like(name)
 
-    def keyed(self, name: str) -> bool:
+    def is_keyed(self, name: str) -> bool:
         """Whether a name behind ``@`` reads as a bibliography's key: it holds a number, or the ids are plain words."""
-        return any(map(str.isdecimal, name)) or all(id_.isalpha() for id_ in self.ids)
+        return any(map(str.isdecimal, name)) or (bool(self.ids) and all(id_.isalpha() for id_ in self.ids))
 
-    def slug(self, name: str) -> bool:
+    def is_slug(self, name: str) -> bool:
         """Whether the name is words joined like this case's ids: ``earnings-call`` beside ``annual-report``."""
         return self._styles.slugs and _SLUG.fullmatch(name) is not None
 
@@ -213,6 +251,6 @@ def _classes(name: str) -> str:
     return _LOWER.sub("a", _UPPER.sub("A", _TITLE.sub("\x01", _DIGITS.sub("0", name))))
 
 
-def worded(name: str) -> bool:
+def has_letter_and_digit(name: str) -> bool:
     """Whether a name holds a letter and a digit."""
     return any(map(str.isalpha, name)) and any(map(str.isdecimal, name))

@@ -1,0 +1,50 @@
+"""Citation markers: where an answer points at evidence, in which style, and what each marker names.
+
+The one place that knows how a marker looks. See ``docs/audits.md``.
+"""
+
+from masis.audit.markers.damage import count_empty_markers, half_bracketed_ids, unclosed_markers
+from masis.audit.markers.finding import (
+    Marker,
+    find_markers,
+    holds_only_markers,
+    leading_marker,
+    marker_spans,
+    opens_with_marker,
+    puts_markers_first,
+    style_of_marker,
+    trailing_markers_end,
+    without_markers,
+    without_spans,
+    words_of_marker,
+)
+from masis.audit.markers.references import CITATION_NEEDED, Reference
+from masis.audit.markers.resolution import NOTHING, EvidenceIndex, Resolution, evidence_index, index_of
+from masis.audit.markers.styles import SQUARE_BRACKETS, MarkerStyle
+
+__all__ = [
+    "CITATION_NEEDED",
+    "NOTHING",
+    "SQUARE_BRACKETS",
+    "EvidenceIndex",
+    "Marker",
+    "MarkerStyle",
+    "Reference",
+    "Resolution",
+    "count_empty_markers",
+    "evidence_index",
+    "find_markers",
+    "half_bracketed_ids",
+    "holds_only_markers",
+    "index_of",
+    "leading_marker",
+    "marker_spans",
+    "opens_with_marker",
+    "puts_markers_first",
+    "style_of_marker",
+    "trailing_markers_end",
+    "unclosed_markers",
+    "without_markers",
+    "without_spans",
+    "words_of_marker",
+]

@@ -1,0 +1,711 @@
+"""The table of citation styles: how answers point at evidence, each style declared once.
+
+A style says how its markers look (``pattern``), what such a marker names (``parse``), and shows one (``example``). The
+rest of the package asks ``find_markers``, ``marker_spans`` and ``without_markers``, so that a new style is one more
+row of ``STYLES``. ``docs/audits.md`` lists the rows; a test reads every example.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from masis.audit.markers.ambiguity import (
+    is_probably_a_list_number,
+    is_probably_an_exponent,
+    is_probably_not_a_citation,
+)
+from masis.audit.markers.references import (
+    CITATION_NEEDED,
+    LONGEST_RANGE,
+    Reference,
+    is_file_name,
+    read_references,
+)
+from masis.audit.markers.resolution import NOTHING, EvidenceIndex, Resolution
+from masis.audit.markers.source_words import SOURCE_WORD
+
+Match = re.Match[str]
+Parsed = Sequence[Reference] | None
+"""What a style makes of a stretch that has its shape: the references that it holds; empty where it is certainly no
+citation, so that no other style reads it; None where another style may."""
+
+
+@dataclass(frozen=True, eq=False)
+class MarkerStyle:
+    """One way in which answers cite.
+
+    ``opening`` are the characters that its markers may begin with. ``signs`` are strings of which one must occur in a
+    text that holds such a marker, where that tells more than the opening; a single character is found ten times as
+    fast as two. ``write`` makes a marker of some names, where markers of this style can be written for any evidence.
+    ``words`` are what a marker says in its sentence, as the label of a link does. ``may_follow_stop`` says whether a
+    marker behind a full stop belongs to the sentence that ends there, which is decided without knowing the evidence.
+    """
+
+    name: str
+    opening: str
+    pattern: re.Pattern[str]
+    parse: Callable[[Match, EvidenceIndex], Parsed]
+    example: str
+    explanation: str
+    signs: tuple[str, ...] = ()
+    may_follow_stop: Callable[[Match], bool] = field(default=lambda match: True)
+    write: Callable[[Sequence[str]], str] | None = None
+    words: Callable[[Match], str] = field(default=lambda match: "")
+
+
+def _one_for_each(start: int, end: int, name: str, found: Iterable[Resolution]) -> list[Reference]:
+    return [Reference(start, end, name, *each) for each in found]
+
+
+def _by_name_or_source(name: str, index: EvidenceIndex) -> list[Resolution]:
+    """The evidence that a name stands for, by id, else as a source; one empty resolution where it stands for none."""
+    found = index.resolve(name)
+    if found.evidence_id:
+        return [found]
+    return [Resolution(id_, "source") for id_ in index.resolve_source(name)] or [NOTHING]
+
+
+# Square brackets and their look-alikes: [1], ［1］, 〔1〕, 〖1〗.
+
+
+def _parse_square(match: Match, index: EvidenceIndex) -> Parsed:
+    answer, (start, end) = match.string, match.span()
+    body, offset = answer[start + 1 : end - 1], start + 1
+    if body[0] == "^":
+        return None
+    if answer[end - 2] == "\\" or answer[start - 1 : start] == "\\":
+        return None  # LaTeX, or brackets that Markdown escapes, which are a style of their own
+    if len(body) == len(CITATION_NEEDED) - 2 and match.group().casefold() == CITATION_NEEDED:
+        return ()
+    references = read_references(body.partition("†")[0] or body if "†" in body else body, offset, index)
+    if not references and index.is_slug(body) and _CLAUSE_END.match(answer, end):
+        references = [Reference(offset, offset + len(body), body, None, None)]
+    if references and not is_probably_not_a_citation(answer, start, end, body, references, index):
+        return references
+    return None
+
+
+_CLAUSE_END = re.compile(r"\s*(?:[.,;:!?)\[]|\Z|\n)")
+
+
+def _square_may_follow_stop(match: Match) -> bool:
+    """Brackets behind a stop count as a marker if they hold one word or a digit: ``It fell. [smith-2004] It rose.``
+
+    A word in lower case behind them shows that the stop ended no sentence: ``approx. [sic] five``.
+    """
+    body = match.group()[1:-1]
+    text, end = match.string, match.end()
+    if "\n" in body or text[end : end + 1] == "(" or len(body) > 61:
+        return False
+    if match.group().casefold() == CITATION_NEEDED or any(map(str.isdecimal, body)):
+        return True
+    return not any(map(str.isspace, body)) and not _LOWER_NEXT.match(text, end)
+
+
+_LOWER_NEXT = re.compile(r"\s{0,3}[a-z]")
+
+
+# 【1†source】
+
+
+_LENTICULAR_BODY = re.compile(r"(?:(?:source|ref|doc)\w*\s*)?(\d{1,9})(?::(\d{1,9}))?(?:†[^†]*)?\Z", re.IGNORECASE)
+
+
+def _parse_lenticular(match: Match, index: EvidenceIndex) -> Parsed:
+    body, offset = match.group(1), match.start(1)
+    plain = _LENTICULAR_BODY.match(body)
+    if plain is None:
+        return read_references(body.partition("†")[0].rstrip(), offset, index)
+    # 【4:0†source】 names source 4 and a place in it, unless 4:0 is an id of the case
+    whole = body.partition("†")[0].strip()
+    if plain.group(2) and (found := index.resolve(whole)).evidence_id:
+        return [Reference(offset, offset + len(whole), whole, *found)]
+    return read_references(plain.group(1), offset + plain.start(1), index)
+
+
+# (Source 1), (chunk_1)
+
+_ROUND_LEAD = re.compile(r"(?:see(?:\s+also)?|cf\.?|from|per|in|e\.g\.,?|according to|siehe|vgl\.)\s+", re.IGNORECASE)
+_MAY_NAME_EVIDENCE = re.compile(r"[\d:：.]")  # a number, "source: A" or "report.pdf": most brackets hold none
+_ROUND_SOURCE = re.compile(
+    rf"[(（](?:see |cf\. )?{SOURCE_WORD}(?=\W|\d)\.?[\s:：]{{0,3}}[^()（）\n]{{1,40}}[)）]", re.IGNORECASE
+)
+
+
+def _parse_round(match: Match, index: EvidenceIndex) -> Parsed:
+    body, offset = match.group(1), match.start(1)
+    if lead := _ROUND_LEAD.match(body):
+        body, offset = body[lead.end() :], offset + lead.end()
+    if not body or body[0].isdecimal() or not _MAY_NAME_EVIDENCE.search(body):
+        return None
+    return read_references(body, offset, index, round_=True) or None
+
+
+# Links: [1](https://...), [[1]](https://...), [the report](https://...), <a href="...">1</a>, <https://...>
+
+_TARGET = r"([^()\s<>]{1,800}(?:\([^()\s]{0,200}\)[^()\s<>]{0,200})?)"
+_LINK = re.compile(
+    rf"\[?\[([^\[\]]{{1,300}})\](?:\]?)\(\s*<?(?=[a-zA-Z][\w+.-]{{1,20}}://|www\.|/|#|mailto:|[^()\s<>]{{1,200}}\.[a-z]{{2,4}}\b)"
+    rf"{_TARGET}>?(?:\s+[\"'][^\"'\n]{{0,200}}[\"'])?\s*\)"
+)
+_WEB_ADDRESS = ("http://", "https://", "www.")
+
+
+def _parse_link(match: Match, index: EvidenceIndex) -> Parsed:
+    if match.string[match.start() - 1 : match.start()] == "!":
+        return ()  # a picture
+    return _linked(match, match.group(1), match.start(1), match.group(2), match.span(2), index)
+
+
+def _linked(
+    match: Match, label: str, offset: int, target: str, span: tuple[int, int], index: EvidenceIndex
+) -> Sequence[Reference]:
+    """A link cites the chunks of its address. Its label counts only where no address can be held against evidence."""
+    if ids := index.resolve_source(target):
+        return [Reference(*span, target, id_, "source") for id_ in ids]
+    if (index.has_addresses and target.startswith(_WEB_ADDRESS)) or (index.has_file_names and is_file_name(target)):
+        return [Reference(*span, target, None, None)]
+    caret = label.startswith("^")
+    references = read_references(label[caret:].rstrip("^"), offset + caret, index)
+    is_handle = label.startswith("@") and not any(reference.evidence_id for reference in references)
+    return () if is_handle else references
+
+
+def _link_may_follow_stop(match: Match) -> bool:
+    label = match.group(1)
+    before = match.string[match.start() - 1 : match.start()]
+    # a link in running text has a blank before it: "It fell.[a.example](https://a.example) It rose."
+    return before in tuple("(.!?。") or label.strip("^ ").isdecimal() or match.group().startswith("[[")
+
+
+_TWO_LETTERS = re.compile(r"[^\W\d_]{2}")
+
+
+def _label_of_link(match: Match) -> str:
+    """The words of a link, ``the report``; none for a label that is a marker itself, ``1`` or ``[1]``."""
+    return match.group(1) if _TWO_LETTERS.search(match.group(1)) else ""
+
+
+def _label_of_html_link(match: Match) -> str:
+    return match.group(2) if _TWO_LETTERS.search(match.group(2)) else ""
+
+
+_HTML_LINK = re.compile(
+    r"<a\s[^<>]{0,300}?href=[\"']?([^\"'<>\s]{1,800})[\"']?[^<>]{0,200}>([^<>]{1,300})</a>", re.IGNORECASE
+)
+
+
+def _parse_html_link(match: Match, index: EvidenceIndex) -> Parsed:
+    label, offset = match.group(2), match.start(2)
+    stripped = label.strip()
+    if stripped[:1] == "[" and stripped[-1:] == "]":
+        offset += label.index("[") + 1
+        label = stripped[1:-1]
+    return _linked(match, label, offset, match.group(1), match.span(1), index)
+
+
+_BARE_ADDRESS = re.compile(r"(?:https?://|(?<![\w./@])www\.)[^\s<>\[\]{}\"'`|]{3,800}")
+_BEFORE_ADDRESS = re.compile(r"[<(]\s?\Z")
+_FOOTNOTE_OF_ADDRESS = re.compile(r"[ \t]{0,3}\[\^[\w.-]{1,40}\]:[^\n]*\Z")
+_REFERENCE_OF_ADDRESS = re.compile(r"[ \t]{0,3}\[[\w.-]{1,40}\]:[^\n]*\Z")
+_LISTED = re.compile(
+    rf"[\s>*+•_-]{{0,9}}(?:\[\w{{1,20}}\]:?|\d{{1,3}}[.)]|{SOURCE_WORD}(?:\s\d{{1,3}})?[*_]{{0,3}}[:：]).{{0,200}}\Z",
+    re.IGNORECASE,
+)
+_SOURCES_HEADING = re.compile(
+    rf"^[\s#*_]{{0,9}}(?:{SOURCE_WORD}|bibliography|works cited|further reading|literatur|bibliografía|links)"
+    r"(?: (?:used|cited|consulted))?[*_]{0,3}[:：]?[*_ \t]{0,4}$",
+    re.IGNORECASE | re.MULTILINE,
+)
+_NEXT_HEADING = re.compile(r"^#{1,6}\s", re.MULTILINE)
+
+
+def _parse_address(match: Match, index: EvidenceIndex) -> Parsed:
+    """An address cites the chunks that come from it.
+
+    One that no evidence has is a fabrication where it is set as a citation: ``<https://...>``, ``(https://...)``, or an
+    entry of a list of sources. In running text it is only an address.
+    """
+    if not index.has_addresses:
+        return None
+    answer = match.string
+    address = trimmed_address(match.group())
+    start, end = match.start(), match.start() + len(address)
+    line = answer[max(0, start - 300) : start].rpartition("\n")[2]
+    if _FOOTNOTE_OF_ADDRESS.match(line):
+        return None  # read with the footnote
+    if ids := index.resolve_source(address):
+        return (
+            None
+            if _REFERENCE_OF_ADDRESS.match(line)
+            else [Reference(start, end, address, id_, "source") for id_ in ids]
+        )
+    enclosed = _BEFORE_ADDRESS.search(line) and answer[end : end + 1] in (">", ")")
+    if enclosed or _LISTED.match(line) or _in_source_list(answer, start):
+        return [Reference(start, end, address, None, None)]
+    return None
+
+
+_MOST_SOURCE_LISTS = 50
+
+
+@lru_cache(maxsize=4)
+def _source_lists(answer: str) -> tuple[tuple[int, int], ...]:
+    """The parts of an answer under a heading such as "Sources"."""
+    parts = []
+    for heading in _SOURCES_HEADING.finditer(answer):
+        following = _NEXT_HEADING.search(answer, heading.end())
+        parts.append((heading.end(), following.start() if following else len(answer)))
+        if following is None or len(parts) == _MOST_SOURCE_LISTS:
+            break
+    return tuple(parts)
+
+
+def _in_source_list(answer: str, at: int) -> bool:
+    return any(start <= at < end for start, end in _source_lists(answer))
+
+
+def trimmed_address(address: str) -> str:
+    """Return an address without the punctuation of the sentence around it."""
+    address = address.rstrip(".,;:!?*_")
+    while address.endswith(")") and address.count("(") < address.count(")"):
+        address = address[:-1].rstrip(".,;:!?*_")
+    return address
+
+
+# Footnotes: [^1], [^1^], [^note] with "[^note]: https://..." below
+
+_LINE_START = re.compile(r"(?:\A|\n)[ \t]*\Z")
+_DEFINITION = re.compile(r"^[ \t]{0,3}\[\^?([\w.-]{1,40})\]:[ \t]*(.{0,500})", re.MULTILINE)
+
+
+def _parse_footnote(match: Match, index: EvidenceIndex) -> Parsed:
+    answer, (start, end) = match.string, match.span()
+    if answer[end : end + 1] == ":" and _LINE_START.search(answer[max(0, start - 8) : start]):
+        return ()  # the footnote itself
+    label = match.group(1).strip()
+    start = match.start(1) + len(match.group(1)) - len(match.group(1).lstrip())
+    end = start + len(label)
+    definition = _definitions(answer).get(label)
+    if definition is not None:
+        if named := _named_by(definition, index):
+            return _one_for_each(start, end, label, (Resolution(id_, "source") for id_ in named))
+        if _poses_as_source(definition, index):
+            return [Reference(start, end, label, None, None)]
+    if label.isdecimal() or index.resolve(label).evidence_id or index.is_shaped(label):
+        return read_references(label, start, index)
+    if definition is not None and definition.strip() and not _is_remark(definition):
+        return [Reference(start, end, label, None, None)]
+    return ()
+
+
+@lru_cache(maxsize=4)
+def _definitions(answer: str) -> dict[str, str]:
+    """The footnotes of an answer by their labels; of two with one label the first holds."""
+    return {match[1]: match[2] for match in reversed(list(_DEFINITION.finditer(answer)))}
+
+
+@lru_cache(maxsize=256)
+def _named_by(definition: str, index: EvidenceIndex) -> tuple[str, ...]:
+    text = definition.strip().strip("[]().")
+    if not text.isdecimal() and (found := index.resolve(text).evidence_id):
+        return (found,)
+    if ids := index.resolve_source(text):
+        return ids
+    for address in _BARE_ADDRESS.finditer(definition):
+        if ids := index.resolve_source(trimmed_address(address.group())):
+            return ids
+    return ()
+
+
+@lru_cache(maxsize=256)
+def _poses_as_source(definition: str, index: EvidenceIndex) -> bool:
+    """Return whether a footnote that names no evidence is written as if it did: an id, an address, a number."""
+    text = definition.strip().strip("[]().")
+    if index.has_addresses and _BARE_ADDRESS.search(definition):
+        return True
+    return not text.isdecimal() and bool(text) and (index.is_shaped(text) or bool(read_references(text, 0, index)))
+
+
+_BIBLIOGRAPHIC = re.compile(r"\b(?:1[5-9]|20)\d\d\b|https?://|\bdoi\b|\bet al\b|\bvol\b|\bpp?\.", re.IGNORECASE)
+_SENTENCE_WORDS = 5
+
+
+def _is_remark(definition: str) -> bool:
+    """Return whether a footnote says something itself ("Without the one-off items of the year.") and cites nothing."""
+    return len(definition.split()) >= _SENTENCE_WORDS and not _BIBLIOGRAPHIC.search(definition)
+
+
+# Brackets that Markdown escapes: \[9\], \[chunk\_1\]. Formulas have blanks at the brackets, or signs of their own.
+
+ESCAPED_MARKER = re.compile(r"\\\[(?!\s)((?:[^\\\[\]\n^{}=$<>]|\\[_*#&.|/@-]){1,200})(?<!\s)\\\]")
+
+
+def _parse_escaped(match: Match, index: EvidenceIndex) -> Parsed:
+    answer, (start, end) = match.string, match.span()
+    body = match.group(1)
+    references = read_references(body, match.start(1), index)
+    if references and not is_probably_not_a_citation(answer, start, end, body, references, index):
+        return references
+    return None
+
+
+# \cite{smith2020, chunk_9}: every key is a reference, whatever its shape.
+
+_LATEX_CITE = re.compile(
+    r"\\(?:paren|text|auto|foot|smart|super|full)?cite(?:s|p|t|alp|alt|author|year|yearpar|title|num|text)?\*?"
+    r"(?:\[[^\[\]\n]{0,100}\]){0,2}\{([^{}\n]{1,300})\}",
+    re.IGNORECASE,
+)
+_CITE_KEY = re.compile(r"[^\s,](?:[^,]*[^\s,])?")
+
+
+def _parse_latex(match: Match, index: EvidenceIndex) -> Parsed:
+    references = []
+    for key in _CITE_KEY.finditer(match.group(1)):
+        name = key.group()
+        start = match.start(1) + key.start()
+        references += _one_for_each(start, start + len(name), name, _by_name_or_source(name, index))
+    return references
+
+
+# Raised numbers: ¹, ¹⁻³, <sup>1</sup>, ^1^, and circled ones: ①
+
+_RAISED = "⁰¹²³⁴⁵⁶⁷⁸⁹"
+_AS_DIGITS = str.maketrans(_RAISED, "0123456789")
+_RAISED_NUMBER = re.compile(rf"[{_RAISED}]{{1,3}}(?:[,˒’⁻–-][{_RAISED}]{{1,3}}){{0,9}}")
+_RAISED_PART = re.compile(rf"([{_RAISED}]{{1,3}})(?:[⁻–-]([{_RAISED}]{{1,3}}))?")
+
+
+def _parse_raised(match: Match, index: EvidenceIndex) -> Parsed:
+    text, (start, end) = match.string, match.span()
+    if text[start - 1 : start] in tuple("⁺⁻⁽⁄/") or is_probably_an_exponent(text, start, end):
+        return None
+    return _numbers(match, _RAISED_PART, index, lambda digits: int(digits.translate(_AS_DIGITS)))
+
+
+def _numbers(match: Match, part: re.Pattern[str], index: EvidenceIndex, value: Callable[[str], int]) -> list[Reference]:
+    """The references of numbers that aren't written in plain digits, ranges included."""
+    references: list[Reference] = []
+    for found in part.finditer(match.string, *match.span()):
+        first = value(found.group(1))
+        last = value(found.group(2)) if found.lastindex == 2 else first
+        numbers = range(first, last + 1) if first <= last < first + LONGEST_RANGE else (first, last)
+        references += [Reference(*found.span(), str(each), *index.resolve(str(each))) for each in numbers]
+    return references
+
+
+_RAISED_LIST = r"(\d{1,3}(?:\s?[,;–-]\s?\d{1,3}){0,9})"
+_SUPERSCRIPT = re.compile(
+    rf"<sup>\s{{0,3}}{_RAISED_LIST}\s{{0,3}}</sup>|\^{_RAISED_LIST}\^|\$\^\{{?{_RAISED_LIST}\}}?\$", re.IGNORECASE
+)
+
+
+def _parse_superscript(match: Match, index: EvidenceIndex) -> Parsed:
+    if is_probably_an_exponent(match.string, *match.span()):
+        return None
+    group = match.lastindex or 1
+    return read_references(match.group(group), match.start(group), index)
+
+
+_CIRCLED = "①②③④⑤⑥⑦⑧⑨⑩⑪⑫⑬⑭⑮⑯⑰⑱⑲⑳❶❷❸❹❺❻❼❽❾❿"
+_CIRCLED_NUMBERS = re.compile(rf"[{_CIRCLED}](?:[,，、\s]?[{_CIRCLED}]){{0,9}}")
+_CIRCLED_PART = re.compile(rf"([{_CIRCLED}])")
+
+
+def _parse_circled(match: Match, index: EvidenceIndex) -> Parsed:
+    if _numbers_a_list(match.string):
+        return None
+    return _numbers(match, _CIRCLED_PART, index, lambda sign: _CIRCLED.index(sign) % 20 + 1)
+
+
+@lru_cache(maxsize=4)
+def _numbers_a_list(text: str) -> bool:
+    """Return whether circled numbers number the steps or entries of a text: then they point at those everywhere."""
+    return any(is_probably_a_list_number(text, *match.span()) for match in _CIRCLED_NUMBERS.finditer(text))
+
+
+# Tags: <cite>chunk_1</cite>, <ref>1</ref>, <inref id="chunk_1"/>, <co>...</co: 1>
+
+_TAG_NAME = r"(?:cite|citation|ref|reference|inref|source|sources|doc|document|chunk|footnote)"
+_TAGGED = re.compile(rf"<({_TAG_NAME})(?:\s[^<>]{{0,100}})?>\s{{0,3}}([^<>]{{1,200}}?)\s{{0,3}}</\1>", re.IGNORECASE)
+_TAG_WITH_ID = re.compile(
+    rf"<{_TAG_NAME}\s{{1,3}}(?:ids?|names?|docs?|sources?|chunks?|refs?|keys?|numbers?|n|target)\s?=\s?"
+    rf"[\"']?([^\"'<>]{{1,200}}?)[\"']?\s{{0,3}}/?>(?:</{_TAG_NAME}>)?",
+    re.IGNORECASE,
+)
+_GROUNDED_SPAN_END = re.compile(r"</co:\s{0,3}([\w:.-]{1,60}(?:,\s{0,3}[\w:.-]{1,60}){0,20})>")
+
+
+def _parse_tagged(match: Match, index: EvidenceIndex) -> Parsed:
+    body, start, end = match.group(2), match.start(2), match.end(2)
+    if "[" in body or "【" in body:
+        return None  # the marker within it is read as one
+    if references := read_references(body, start, index):
+        return references
+    # <cite>The Odyssey</cite> is a title; one word with a number is a key
+    is_key = not any(map(str.isspace, body)) and any(map(str.isdecimal, body))
+    found = _by_name_or_source(body, index)
+    return _one_for_each(start, end, body, found) if is_key or found[0].evidence_id else None
+
+
+def _parse_names(match: Match, index: EvidenceIndex) -> Parsed:
+    """Names in an attribute or a closing tag, each of which is a reference, whatever its shape."""
+    if references := read_references(match.group(1), match.start(1), index):
+        return references
+    references = []
+    for key in _CITE_KEY.finditer(match.group(1)):
+        start = match.start(1) + key.start()
+        found = _by_name_or_source(key.group(), index)
+        references += _one_for_each(start, start + len(key.group()), key.group(), found)
+    return references
+
+
+# Control characters and numbers from 0 of chat products
+
+_PRIVATE_USE = re.compile(
+    "\ue200?[a-z_]{0,20}(?:\ue202[\\w.:-]{1,60}(?:\u2020[^\ue200-\ue202\n]{0,60})?)+\ue201?", re.IGNORECASE
+)
+_TURN = re.compile(r"turn\d{1,3}[a-z]{3,12}\d{1,3}|(?<=\ue202)[\w.:-]{1,60}", re.IGNORECASE)
+_PLAIN_TURNS = re.compile(r"(?:(?:file)?cite)?(?:turn\d{1,3}[a-z]{3,12}\d{1,3}){1,20}(?![a-z0-9])")
+_PLAIN_TURN = re.compile(r"turn\d{1,3}[a-z]{3,12}\d{1,3}")
+_FROM_ZERO = re.compile(r"##(\d{1,4})\$\$|:contentReference\[oaicite:(\d{1,4})\](?:\{index=\d{1,4}\})?")
+
+
+def _parse_private_use(match: Match, index: EvidenceIndex) -> Parsed:
+    return _turns(match, _TURN, index)
+
+
+def _parse_plain_turns(match: Match, index: EvidenceIndex) -> Parsed:
+    return _turns(match, _PLAIN_TURN, index)
+
+
+def _turns(match: Match, part: re.Pattern[str], index: EvidenceIndex) -> list[Reference]:
+    references = []
+    for turn in part.finditer(match.string, *match.span()):
+        references += _one_for_each(*turn.span(), turn.group(), _by_name_or_source(turn.group(), index))
+    return references
+
+
+def _parse_from_zero(match: Match, index: EvidenceIndex) -> Parsed:
+    group = match.lastindex or 1
+    number = match.group(group)
+    return [Reference(*match.span(group), number, *index.resolve_from_zero(int(number)))]
+
+
+# Sources: chunk_1, chunk_9
+
+_SOURCE_LINE = re.compile(
+    rf"^[ \t*_]{{0,8}}(?:{SOURCE_WORD})[*_]{{0,3}}[:：][*_ \t]{{0,6}}([^\s\[\]【(][^\[\]【\n]{{0,300}})$",
+    re.IGNORECASE | re.MULTILINE,
+)
+
+
+def _parse_source_line(match: Match, index: EvidenceIndex) -> Parsed:
+    references = read_references(match.group(1), match.start(1), index)
+    if any(
+        reference.evidence_id or (index.has_file_names and is_file_name(reference.name)) for reference in references
+    ):
+        return references
+    return None
+
+
+def _never(match: Match) -> bool:
+    return False
+
+
+SQUARE_BRACKETS = MarkerStyle(
+    name="square brackets",
+    opening="[［〔〖",
+    pattern=re.compile(r"\[[^\[\]]{1,300}\]|［[^［］]{1,300}］|〔[^〔〕\n]{1,300}〕|〖[^〖〗\n]{1,300}〗"),
+    parse=_parse_square,
+    may_follow_stop=_square_may_follow_stop,
+    write=lambda names: f"[{', '.join(names)}]",
+    example="[chunk_1]",
+    explanation="An id, a number, a list, a range, or a word for evidence with a number. `［］`, `〔〕` and `〖〗` are "
+    "the same.",
+)
+
+STYLES: tuple[MarkerStyle, ...] = (
+    MarkerStyle(
+        name="link",
+        opening="[",
+        signs=("](",),
+        pattern=_LINK,
+        parse=_parse_link,
+        may_follow_stop=_link_may_follow_stop,
+        words=_label_of_link,
+        example="[[1]](https://a.example/report)",
+        explanation="A link cites the chunks of its address. Where chunks have web addresses, one that none of them "
+        "has is a fabrication, whatever its label. Else the label counts.",
+    ),
+    MarkerStyle(
+        name="footnote",
+        opening="[",
+        signs=("^",),
+        pattern=re.compile(r"\[\^([^\[\]\n^]{1,300})\^?\]"),
+        parse=_parse_footnote,
+        write=lambda names: "".join(f"[^{name}]" for name in names),
+        example="[^1]",
+        explanation="Names what its definition names, else the evidence of that number. A definition by an id or an "
+        "address that the evidence doesn't have makes it a fabrication. `[^1^]` is the same.",
+    ),
+    SQUARE_BRACKETS,
+    MarkerStyle(
+        name="escaped brackets",
+        opening="\\",
+        pattern=ESCAPED_MARKER,
+        parse=_parse_escaped,
+        write=lambda names: f"\\[{', '.join(names)}\\]",
+        example="\\[1\\]",
+        explanation="Square brackets that Markdown escapes.",
+    ),
+    MarkerStyle(
+        name="lenticular brackets",
+        opening="【",
+        pattern=re.compile(r"【([^【】\n]{1,300})】"),
+        parse=_parse_lenticular,
+        write=lambda names: "".join(f"【{name}†source】" for name in names),
+        example="【1†source】",
+        explanation="OpenAI's file search: the source, `:` and a place in it, `†` and a label.",
+    ),
+    MarkerStyle(
+        name="round brackets",
+        opening="(（",
+        pattern=re.compile(r"[(（]([^()（）\[\]]{2,200})[)）]"),
+        parse=_parse_round,
+        write=lambda names: f"(Source {names[0]})" if len(names) == 1 else f"(Sources {', '.join(names)})",
+        may_follow_stop=lambda match: _ROUND_SOURCE.fullmatch(match.group()) is not None,
+        example="(Source 1)",
+        explanation="Only with a word for evidence, or an id of letters and digits: `(1)` is no citation.",
+    ),
+    MarkerStyle(
+        name="LaTeX",
+        opening="\\",
+        pattern=_LATEX_CITE,
+        parse=_parse_latex,
+        write=lambda names: f"\\cite{{{', '.join(names)}}}",
+        example="\\citep[p. 3]{chunk_1}",
+        explanation="Every key is a reference.",
+    ),
+    MarkerStyle(
+        name="raised digits",
+        opening=_RAISED,
+        pattern=_RAISED_NUMBER,
+        parse=_parse_raised,
+        example="¹",
+        explanation="Behind a word or a stop; not behind a number, a unit or a letter: `10⁸`, `m³`, `x²`.",
+    ),
+    MarkerStyle(
+        name="superscript",
+        opening="<^$",
+        signs=("<", "^"),
+        pattern=_SUPERSCRIPT,
+        parse=_parse_superscript,
+        write=lambda names: f"<sup>{', '.join(names)}</sup>",
+        example="<sup>1</sup>",
+        explanation="Numbers in `<sup>1</sup>`, `^1^` or `$^{1}$`, as raised digits.",
+    ),
+    MarkerStyle(
+        name="circled digits",
+        opening=_CIRCLED,
+        pattern=_CIRCLED_NUMBERS,
+        parse=_parse_circled,
+        example="①",
+        may_follow_stop=lambda match: not _numbers_a_list(match.string),
+        explanation="At the end of a clause; none of an answer whose steps or entries they number.",
+    ),
+    MarkerStyle(
+        name="tag",
+        opening="<",
+        pattern=_TAGGED,
+        parse=_parse_tagged,
+        write=lambda names: "".join(f"<cite>{name}</cite>" for name in names),
+        example="<cite>chunk_1</cite>",
+        explanation="Between `<cite>`, `<ref>`, `<source>`, `<doc>`, `<chunk>` and the like, also with brackets "
+        "(LongCite).",
+    ),
+    MarkerStyle(
+        name="tag with an id",
+        opening="<",
+        pattern=_TAG_WITH_ID,
+        parse=_parse_names,
+        example='<inref id="chunk_1"/>',
+        explanation="The attribute names the evidence.",
+    ),
+    MarkerStyle(
+        name="grounded span",
+        opening="<",
+        pattern=_GROUNDED_SPAN_END,
+        parse=_parse_names,
+        example="</co: 1>",
+        explanation="The end of a span that Cohere's models ground in documents.",
+    ),
+    MarkerStyle(
+        name="HTML link",
+        opening="<",
+        pattern=_HTML_LINK,
+        parse=_parse_html_link,
+        words=_label_of_html_link,
+        example='<a href="https://a.example/report">1</a>',
+        explanation="As a link in Markdown.",
+    ),
+    MarkerStyle(
+        name="numbers from 0",
+        opening="#:",
+        signs=("##", "oaicite"),
+        pattern=_FROM_ZERO,
+        parse=_parse_from_zero,
+        example="##0$$",
+        explanation="RAGFlow, and `:contentReference[oaicite:0]{index=0}` of ChatGPT: the place of the chunk, counted "
+        "from 0.",
+    ),
+    MarkerStyle(
+        name="control characters",
+        opening="\ue200\ue202",
+        pattern=_PRIVATE_USE,
+        parse=_parse_private_use,
+        example="\ue200cite\ue202chunk_1\ue201",
+        explanation="ChatGPT's search: U+E200 `cite` U+E202 `turn0search1` U+E201.",
+    ),
+    MarkerStyle(
+        name="turns",
+        opening="cft",
+        signs=("turn0", "citeturn"),
+        pattern=_PLAIN_TURNS,
+        parse=_parse_plain_turns,
+        example="citeturn0search1",
+        explanation="The same where a copy has lost its control characters.",
+    ),
+    MarkerStyle(
+        name="address",
+        opening="hw",
+        signs=("://", "www."),
+        pattern=_BARE_ADDRESS,
+        parse=_parse_address,
+        may_follow_stop=_never,
+        example="https://a.example/report",
+        explanation="Cites the chunks that come from it. One that no evidence has is a fabrication in `<>`, in `()` "
+        "and in lists of sources, where chunks have web addresses; else it is only an address.",
+    ),
+    MarkerStyle(
+        name="source line",
+        opening=":：",
+        pattern=_SOURCE_LINE,
+        parse=_parse_source_line,
+        may_follow_stop=_never,
+        example="\nSources: chunk_1",
+        explanation="A line of ids without brackets, if it names any evidence at all.",
+    ),
+)
+"""Every style. Where two read the same stretch, the longer one is taken, then the one listed first."""
+
+MARKER_OPENINGS = "".join(
+    dict.fromkeys(
+        character for style in STYLES for character in style.opening if not character.isascii() or character in "[(<"
+    )
+)
+"""Characters with which a marker begins and that hardly begin a word of a sentence: brackets, raised digits, tags."""

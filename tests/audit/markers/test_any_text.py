@@ -1,0 +1,80 @@
+"""The citation engine and the sentence splitter read any text beside any ids, never raise, and give true offsets."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from masis.audit.citations import audit_citations
+from masis.audit.markers import marker_spans, styles, trailing_markers_end, without_markers
+from masis.audit.sentences import split_sentences
+from masis.schema.case import Evidence
+
+PIECES = [
+    *(style.example for style in styles.STYLES),
+    *"[](){}【】〔〕［］（）†^\\$#|`*_<>/=+-–~&@:;,.!?。：，、 \n\t",
+    *("[^", "]:", "\\[", "\\]", "\\cite{", "<cite>", "</cite>", "<sup>", "</sup>", '<ref id="', '"/>', "##", "$$"),
+    *("\ue200", "\ue202", "\ue201", "turn0search1", "0", "1", "2", "9", "12-3", "10-1", "2004", "99999999999"),
+    *("chunk_", "doc-", "Source ", "Sources: ", "来源", "出典", "¹", "²", "⁻", "①", "②", "٣", "１", "½", "ⅷ"),
+    *("https://", "https://a.example/x", "report.pdf", "p. 4", "smith", "word ", "It is long", "5 m", "CI of "),
+    *("```\n", "~~~\n", " and ", "\u2028", "\r\n", "\x00", "ß", "İ", "[citation needed]", "[ID:", "</statement>"),
+    *('<a href="', '">', "</a>", "]{index=0}", "see ", "[x] ", "- ", "1. ", "| ", "# "),
+]
+TEXTS = st.one_of(st.lists(st.sampled_from(PIECES), max_size=40).map("".join), st.text(max_size=120))
+IDS = st.one_of(
+    st.sampled_from(
+        [
+            *("1", "2", "0", "00", "10-1", "11-2", "12-3", "chunk_1", "chunk_2", "a[1]", "A", "B", "smith-2004"),
+            *("jones2011", "²", "٣", "½", "report.pdf", "https://a.example/x", "PMID: 12", "x]", "[", "1e5", "^1"),
+            *("turn0search1", "9f3c2a11", "earnings-call", "annual-report", "İ", "a b", "\\"),
+        ]
+    ),
+    st.text(min_size=1, max_size=12).filter(lambda id_: bool(id_.strip())),
+)
+EVIDENCE = st.lists(
+    st.builds(
+        lambda id_, source: Evidence(id=id_, text="...", source=source),
+        IDS,
+        st.sampled_from([None, None, "https://a.example/x", "report.pdf", "Annual report"]),
+    ),
+    max_size=5,
+    unique_by=lambda chunk: chunk.id,
+)
+
+
+@given(TEXTS, EVIDENCE)
+@example("It is long [12-3].", [Evidence(id="10-1"), Evidence(id="11-2")])
+@example("²[²]", [Evidence(id="²")])
+@settings(max_examples=1500)
+def test_any_text_is_audited_beside_any_ids(answer: str, evidence: list[Evidence]) -> None:
+    audit = audit_citations(answer, evidence)
+    for sentence in audit.sentences:
+        assert answer[sentence.start : sentence.end] == sentence.text
+    for citation in audit.citations:
+        assert answer[citation.start : citation.end] == citation.text
+        assert citation.marker_start <= citation.start < citation.end <= citation.marker_end
+    markers = sorted({(citation.marker_start, citation.marker_end) for citation in audit.citations})
+    assert all(one[1] <= next_[0] for one, next_ in pairwise(markers))
+
+
+@given(TEXTS)
+@settings(max_examples=800)
+def test_any_text_is_split_into_sentences_that_hold_all_of_it(text: str) -> None:
+    units = split_sentences(text)
+    assert all(one.end <= next_.start for one, next_ in pairwise(units))
+    between = [text[one.end : next_.start] for one, next_ in pairwise(units)]
+    around = [text[: units[0].start], text[units[-1].end :]] if units else [text]
+    assert not "".join([*between, *around]).strip()
+
+
+@given(TEXTS, st.integers(min_value=0, max_value=120))
+@settings(max_examples=800)
+def test_markers_of_any_text_are_found_without_its_evidence(text: str, at: int) -> None:
+    spans = marker_spans(text)
+    assert all(0 <= start < end <= len(text) for start, end in spans)
+    assert all(one[1] <= next_[0] for one, next_ in pairwise(spans))
+    assert len(without_markers(text)) <= len(text)
+    end = trailing_markers_end(text, min(at, len(text)), len(text))
+    assert end is None or min(at, len(text)) < end <= len(text)

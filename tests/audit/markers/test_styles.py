@@ -1,0 +1,221 @@
+"""Each citation style is declared once, and everything else about markers follows from the table."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from masis.audit.citations import audit_citations
+from masis.audit.markers import (
+    EvidenceIndex,
+    MarkerStyle,
+    Reference,
+    find_markers,
+    index_of,
+    leading_marker,
+    marker_spans,
+    style_of_marker,
+    styles,
+    without_markers,
+)
+from masis.audit.sentences import split_sentences
+from masis.offline.roles.reviser import citing_style
+from masis.schema.case import Evidence
+from tests.rules import each
+
+ROOT = Path(__file__).resolve().parents[3]
+SURVEY = (Evidence(id="chunk_1", source="https://a.example/report"), Evidence(id="chunk_2"))
+
+
+def references(answer: str, evidence: tuple[Evidence, ...] = SURVEY) -> list[tuple[str, str | None]]:
+    return [(found.reference, found.evidence_id) for found in audit_citations(answer, evidence).citations]
+
+
+@each(styles.STYLES, lambda style: style.name)
+def test_the_example_of_a_style_is_read_as_that_style(style: MarkerStyle) -> None:
+    answer = f"The bridge is long{style.example}" if style.example[0] == "¹" else f"The bridge is long {style.example}"
+    (marker,) = find_markers(answer, index_of(("chunk_1", "chunk_2"), ("https://a.example/report", None)))
+    if style.name != "source line":  # its marker is the list behind the word
+        assert answer[marker.start : marker.end] == style.example
+        found = style_of_marker(answer, marker.start, marker.end)
+        assert found is not None
+        assert found.name == style.name
+    if style.name != "turns":  # they name results of a search, never a chunk
+        assert [reference.evidence_id for reference in marker.references] == ["chunk_1"]
+
+
+@each([style for style in styles.STYLES if style.write], lambda style: style.name)
+def test_what_a_style_writes_is_read_again(style: MarkerStyle) -> None:
+    assert style.write is not None
+    for names in (["1"], ["1", "2"]):
+        found = [evidence_id for _, evidence_id in references(f"The bridge is long {style.write(names)}.")]
+        assert found == [f"chunk_{name}" for name in names], names
+
+
+def test_the_documentation_lists_every_style() -> None:
+    page = (ROOT / "docs" / "audits.md").read_text(encoding="utf-8")
+    table = page.partition("<!-- styles -->")[2].strip().splitlines()[2:]
+    written = [line for line in table if line.startswith("|")][: len(styles.STYLES)]
+    assert written == [row(style) for style in styles.STYLES]
+
+
+def row(style: MarkerStyle) -> str:
+    """The row of a style in the documentation."""
+    names = {"\n": "⏎", "\ue200": "U+E200", "\ue201": "U+E201", "\ue202": "U+E202"}
+    example = "".join(names.get(character, character) for character in style.example)
+    return f"| {style.name} | `{example}` | {style.explanation} |"
+
+
+def arrow(match: re.Match[str], index: EvidenceIndex) -> list[Reference]:
+    return [Reference(*match.span(1), match[1], *index.resolve(match[1]))]
+
+
+ARROW = MarkerStyle(
+    name="arrow",
+    opening="→",
+    pattern=re.compile(r"→(\w+)←"),
+    parse=arrow,
+    write=lambda names: "".join(f"→{name}←" for name in names),
+    example="→chunk_1←",
+    explanation="A style that only this test knows.",
+)
+
+
+def test_a_new_style_needs_nothing_but_its_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    answer = "The bridge is long.→1← It was opened in 1931.→9←"
+    assert references(answer) == []
+    monkeypatch.setattr(styles, "STYLES", (*styles.STYLES, ARROW))
+    assert references(answer) == [("1", "chunk_1"), ("9", None)]
+    assert without_markers(answer) == "The bridge is long. It was opened in 1931."
+    assert [answer[unit.start : unit.end] for unit in split_sentences(answer)] == [
+        "The bridge is long.→1←",
+        "It was opened in 1931.→9←",
+    ]
+    audit = audit_citations(answer, SURVEY)
+    assert [sentence.status for sentence in audit.sentences] == ["cited", "cited"]
+    assert citing_style(answer, audit, SURVEY).write(["chunk_2"]) == "→2←"
+
+
+# No other module knows how a marker looks
+
+MARKERS = ("[1]", "[1, 2]", "[chunk_1]", "[^1]", "【1†source】", "【1】", "(Source 1)", "¹", "<sup>1</sup>", " [1]")
+NOT_ABOUT_MARKERS = {
+    "masis/audit/citations/engine.py": "the literal rules of the specification, as written",
+    "masis/schema/columns.py": "imports know no audits; it looks for numbered texts in a column",
+    "masis/schema/reading.py": "paths of a row",
+    "masis/datasets/paths.py": "numbered texts of a file",
+    "masis/datasets/readers/documents.py": "footnotes of a document that is imported",
+    "masis/datasets/readers/plain_text.py": "labels of texts that are imported",
+    "masis/bench/tasks.py": "labels of a public data set's references",
+    "masis/views/diff.py": "any bracketed word is one word of a comparison",
+    "masis/offline/checks/copies.py": "compares texts whose evidence has markers of its own",
+    "masis/offline/checks/figures.py": "words left out of a quotation",
+    "masis/audit/text/quotes.py": "words left out of a quotation",
+    "masis/audit/stops.py": "the last word before a stop and the first one behind it",
+    "masis/settings/hosts.py": "addresses of hosts",
+}
+
+
+def patterns(file: Path) -> Iterator[str]:
+    """The regular expressions that a module compiles or uses, where they are constants."""
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Call) and ast.unparse(node.func).startswith("re.") and node.args:
+            pattern = node.args[0]
+            if isinstance(pattern, ast.Constant) and isinstance(pattern.value, str):
+                yield pattern.value
+
+
+def is_about_markers(pattern: str) -> bool:
+    if not re.search(r"\\\[|【|\[\[|¹|<sup", pattern):
+        return False
+    try:
+        compiled = re.compile(pattern, re.VERBOSE if "\n" in pattern else 0)
+    except re.error:
+        return False
+    return any(compiled.fullmatch(marker) for marker in MARKERS)
+
+
+def test_no_other_module_matches_markers_with_an_expression_of_its_own() -> None:
+    found = {}
+    for file in sorted((ROOT / "masis").rglob("*.py")):
+        name = file.relative_to(ROOT).as_posix()
+        if name.startswith("masis/audit/markers/") or name in NOT_ABOUT_MARKERS:
+            continue
+        if about := [pattern for pattern in patterns(file) if is_about_markers(pattern)]:
+            found[name] = about
+    assert found == {}, "ask masis.audit.markers where the markers are"
+
+
+@pytest.mark.parametrize("pattern", [r"\s*\[[^\]]*\]", r"\[\^?\d{1,3}\]|【[^】]*】", r"[⁰¹²]+|\[x\]"])
+def test_an_expression_for_markers_is_known(pattern: str) -> None:
+    assert is_about_markers(pattern)
+
+
+def test_no_script_of_a_page_matches_brackets() -> None:
+    brackets = re.compile(r"/[^/\n]*\\\[\[?\^?[^/\n]*\\\]\)?/[gimsuy]*")
+    found = [
+        f"{file.name}: {match.group()}"
+        for file in (ROOT / "masis").rglob("*.js")
+        for match in brackets.finditer(file.read_text(encoding="utf-8"))
+    ]
+    assert found == []
+
+
+# What counts as a marker where the evidence isn't known
+
+
+@each(
+    [
+        ("It is long [1].", "It is long."),
+        ("It is long [1], [2; 3] and old.", "It is long and old."),
+        ("It is long【1†source】.", "It is long."),
+        ("It is long [chunk_1].", "It is long."),
+        ("It is long (Source 1).", "It is long."),
+        ("It is long¹.", "It is long."),
+        ("It opened in 1931[2].", "It opened in 1931."),
+        ("It opened in 1931 [2, 4].", "It opened in 1931."),
+        ("It is long <cite>chunk_1</cite>.", "It is long."),
+        ("See [the report](https://a.example/x) [1].", "See [the report](https://a.example/x)."),
+    ],
+    lambda pair: pair[0],
+)
+def test_markers_are_removed_without_knowing_the_evidence(pair: tuple[str, str]) -> None:
+    text, plain = pair
+    assert without_markers(text) == plain
+
+
+@each(
+    [
+        "the CI of [2, 8] was wide",
+        "it rose by 4.1 [2, 8] points",
+        "10[6] cells and 5 × 10[7] more",
+        "[18]F-FDG and [125]I",
+        "x[3] and rows[0]",
+        "10⁸ cells on 5 m³, χ², R², s⁻¹ and ¹⁸F",
+        "pyrazolo[1,5-a]pyrimidine",
+        "[EMIM][TfO] and [sic] and [...]",
+        "`[1]` is code",
+        "- [x] done",
+        "Smith et al. [2004]",
+        "m<sup>2</sup> and 10<sup>6</sup>",
+        "① wash it ② dry it",
+        "a ratio of [1/9]",
+        "the solution is (x + 1)²",
+        "$\\frac{[9]}{2}$",
+    ],
+    str,
+)
+def test_brackets_that_carry_meaning_stay_where_the_evidence_is_not_known(text: str) -> None:
+    assert without_markers(text) == text
+    assert marker_spans(text) == []
+
+
+def test_with_the_evidence_exactly_its_markers_are_removed() -> None:
+    index = index_of(("smith-2004", "jones-2011"), ("https://a.example/report", None))
+    text = "It is [the longest](https://a.example/report) of [all], says [smith-2004]; 10[6] cells agree [brown-2015]."
+    assert without_markers(text, index) == "It is the longest of [all], says; 10[6] cells agree."
+    assert leading_marker("[smith-2004] Smith") == "[smith-2004]"
