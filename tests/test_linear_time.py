@@ -106,7 +106,7 @@ READERS: dict[Callable[[str], object], str] = {
         "erongi suoiverp ¦%49"
     ),
     _revision: "[¦[chunk_1 ¦[ ¦{\x01¦ ",
-    _reply: '{¦{"¦{"a":¦{"a":[¦{"a":"xxxx","b":¦{"sound": ¦```json\n¦{"a": 1} ¦\\ud800',
+    _reply: '{¦{"¦{"a":¦{"a":[¦{"a":"xxxx","b":¦{"sound": ¦```json\n¦{"a": 1} ¦\\ud800¦{"a": "\\(¦{"\\"¦{, ¦{"a":{',
     _error: "model ¦sk-¦system ¦tools ¦{",
     _abstract: (
         "a¦a-¦randomised, ¦in this ¦double-¦not blinded ¦1:¦two two ¦p<¦\u2028¦%=¦rat ¦1,1.¦é¦"
