@@ -28,7 +28,8 @@ def careless(request: Request) -> Behaviour:
     text = json.dumps(sensible(request), indent=2)
     for word, spelt in (("true", "True"), ("false", "False"), ("null", "None")):
         text = text.replace(f": {word}", f": {spelt}")
-    return says(f"Here you are:\n```json\n{text[:-2].replace('"', '', 2)},\n}}\n```")
+    first_bare = text[:-2].replace('"', "", 2)
+    return says(f"Here you are:\n```json\n{first_bare},\n}}\n```")
 
 
 def audited(script: Any, validator: str, tmp_path: Path) -> tuple[Run, list[Event], Workbench]:
