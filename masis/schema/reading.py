@@ -259,8 +259,9 @@ def refuse_unread(data: Mapping[str, Any], unread: Iterable[str], names: FieldMa
     missing = [field for field in _WATCHED if is_empty(data.get(field)) and names.get(field, "") is not None]
     held = {key: data[key] for key in islice(unread, _MOST_LOOKED_AT)} if missing else {}
     if held and (found := _holding(missing, held, id_too="id" not in data and "id" not in names)):
-        first = next(field for field in _WATCHED if field in found)
-        raise _unread(first, found, data, names)
+        first = next((field for field in _WATCHED if field in found), None)  # None: only an id was found
+        if first is not None:
+            raise _unread(first, found, data, names)
     for number, chunk in enumerate(data["evidence"] if isinstance(data.get("evidence"), list | tuple) else ()):
         if isinstance(chunk, dict) and isinstance(text := chunk.get("text"), str) and text.strip():
             continue  # nearly all
