@@ -205,6 +205,8 @@ _REASON_KEYS = (
     *("finish_reason", "finishReason", "stop_reason", "stopReason", "blockReason", "block_reason", "guardrailAction"),
     *("reason", "status", "state", "status_code", "statusCode", "level"),
 )
+_ENDED_EARLY = ("finish_reason", "finishReason", "stop_reason", "stopReason", "reason")
+"""Those that say how the text ended, and not what became of the call."""
 _STATUS_KEYS = ("status", "status_code", "statusCode")
 _HOLDERS = ("response", "output", "outputs", "result", "body", "raw_response", "completion", "answer")
 """Keys under which a row keeps the reply, or the error in its place."""
@@ -252,6 +254,12 @@ def no_answer_in(record: Mapping[str, Any], answer: Any = None) -> dict[str, str
         if said:
             return {"code": code, "message": shortened(next(filter(None, said), ""), LONGEST_MESSAGE)}
     return None
+
+
+def cut_off_in(record: Mapping[str, Any]) -> str | None:
+    """Return why a reply ended before its answer did, as ``finish_reason: length``; None where it did not."""
+    said = (message for _, message in _signs(record) if message.partition(": ")[0] in _ENDED_EARLY)
+    return next(said, None)
 
 
 def _failed_call(text: str) -> dict[str, str] | None:

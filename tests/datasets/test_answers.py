@@ -349,6 +349,15 @@ def test_an_answer_that_hedges_breaks_off_or_speaks_of_errors_is_an_answer(row: 
     assert read_row.case.answer
 
 
+def test_an_answer_that_was_cut_off_says_so(tmp_path: Path) -> None:
+    row = chat({"content": "The mill is 18"}, "length")
+    (found,) = read_any([row])
+    assert found.case
+    assert found.case.metadata["cut_off"] == "finish_reason: length"
+    assert "cut off" in str(found.notes[0])
+    assert "cut_off" not in read(tmp_path, chat({"content": ANSWER})).metadata
+
+
 def test_an_answer_that_is_just_missing_is_drafted_as_before() -> None:
     for error in ({}, {"error": None}, {"error": ""}, {"error": "None"}, {"status": "ok"}, {"status": 200}):
         case = made(**error)

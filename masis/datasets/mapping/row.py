@@ -12,7 +12,7 @@ from masis.datasets.mapping.replies import read_reply
 from masis.datasets.paths import text_of, value_at
 from masis.datasets.rows import Row
 from masis.errors import InputError
-from masis.schema.answers import no_answer_in
+from masis.schema.answers import cut_off_in, no_answer_in
 from masis.schema.case import Case, case_of
 from masis.schema.columns import cited_by_place, parsed
 from masis.schema.explain import kind_of, name_elsewhere
@@ -48,6 +48,7 @@ class MappedRow(NamedTuple):
 
 def read_row(row: Row, profile: Profile, names: FieldMap) -> MappedRow:
     """Return the case that a row holds, or what is wrong with it."""
+    noted: list[InputError] = []
     try:
         if isinstance(row.value, InputError):
             raise row.value
@@ -66,11 +67,12 @@ def read_row(row: Row, profile: Profile, names: FieldMap) -> MappedRow:
                 return MappedRow(row.number, row.end, None, tuple(reading.problems))
             absent = {"answer": None, **{field: None for field, key in names.items() if key is None}}
             case = case_of(data, "", absent)
+            noted = reading.notes
     except InputError as error:
         return MappedRow(row.number, row.end, None, (error,))
     except RecursionError:
         return MappedRow(row.number, row.end, None, (InputError("is nested too deeply", cure="Flatten it."),))
-    notes = []
+    notes = list(noted)
     if isinstance(whole, dict) and case.messages and not isinstance(case.messages, tuple):
         problem = "is no conversation: it is kept as it is, and no page shows it"
         cure = 'Write it as "messages": [{"role": "user", "content": "..."}, ...].'
@@ -117,6 +119,7 @@ class _Reading:
         self.problems: list[InputError] = []
         self._no_answer: dict[str, str] | None = None
         self._reasoning = ""
+        self.notes: list[InputError] = []
 
     def case(self) -> dict[str, Any]:
         """Return the fields of the case."""
@@ -127,6 +130,7 @@ class _Reading:
             data["no_answer"] = self._no_answer
         elif answer is not None:
             data["answer"] = self._text(answer, "answer")
+            self._note_if_cut_off(metadata)
         if self._reasoning:
             data["reasoning"] = self._reasoning
         data["evidence"] = self._evidence(evidence, answer)
@@ -145,6 +149,13 @@ class _Reading:
         if identifier is not None and not isinstance(identifier, str | int | float):
             self._wrong(f"is {kind_of(identifier)}, must be text", "id")
         return {"id": content_id(data) if identifier is None else str(identifier), **data}
+
+    def _note_if_cut_off(self, metadata: dict[str, Any]) -> None:
+        """Note that a reply ended before its answer did: what is missing from it is no fault of the writing."""
+        if self._profile.converter is not None and (why := cut_off_in(self._row)) is not None:
+            metadata["cut_off"] = why
+            problem = f"was cut off ({why}): it is audited as far as it goes"
+            self.notes.append(InputError(problem, cure="Ask again, with more tokens.", field="answer"))
 
     def _refuse_unread(self, rest: dict[str, Any], data: dict[str, Any]) -> None:
         """Note a key that holds a part of the case and is not read: it may be what is wrong where something is."""

@@ -49,7 +49,7 @@ def figures(run: Run) -> dict[str, Any]:
     confidence = first.critique.confidence if first else None
     tiers = {reason.tier for reason in run.review_reasons}
     tier: ReviewTier | None = "must_look" if "must_look" in tiers else next(iter(tiers), None)
-    likely = fault_probability(first) if first else 1.0
+    likely = fault_probability(first) if first and run.termination_reason != "no_answer" else 1.0
     fitted = run.acceptance.fault_probability
     worst, severity = headline(run), worst_severity(first) if first else None
     return {
