@@ -7,13 +7,13 @@ failed. Each is told by a table here, the same for files, HTTP, MCP and Python.
 
 from __future__ import annotations
 
-import json
 import re
 from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
+from masis.schema.columns import parsed
 from masis.schema.explain import name_elsewhere
 from masis.schema.wording import shortened
 
@@ -208,10 +208,26 @@ _REASON_KEYS = (
 _ENDED_EARLY = ("finish_reason", "finishReason", "stop_reason", "stopReason", "reason")
 """Those that say how the text ended, and not what became of the call."""
 _STATUS_KEYS = ("status", "status_code", "statusCode")
+_FLAGS: dict[str, NoAnswerCode] = {"isRefusal": "refused", "is_refusal": "refused", "timed_out": "failed"}
+"""Keys that are true where there is no answer: promptfoo's, and what others call it."""
+_STATUS_OF_A_SPAN = (2, "2", "ERROR", "STATUS_CODE_ERROR")
+"""OpenTelemetry's status of what failed."""
 _HOLDERS = ("response", "output", "outputs", "result", "body", "raw_response", "completion", "answer")
 """Keys under which a row keeps the reply, or the error in its place."""
-_INSIDE = ("message", "promptFeedback", "prompt_feedback", "incomplete_details", "choices", "candidates", "content")
-_ERROR_KEYS = ("error", "errors", "exception", "error_message", "errorMessage", "last_error")
+_INSIDE = (
+    *("observations", "spans", "message", "promptFeedback", "prompt_feedback", "incomplete_details"),
+    *("choices", "candidates", "content"),
+)
+_ERROR_KEYS = (
+    "statusMessage",
+    "status_message",
+    "error",
+    "errors",
+    "exception",
+    "error_message",
+    "errorMessage",
+    "last_error",
+)
 _FILTERED = re.compile(r"content.?filter|content management policy|safety system", re.IGNORECASE)
 """What an error says where it is the refusal of a filter (Azure, OpenAI)."""
 _MOST_LOOKED_AT, _DEEPEST = 200, 6
@@ -229,6 +245,11 @@ _FAILED_CALL = re.compile(
     re.VERBOSE,
 )
 """Texts that are the failure of a call, as libraries word it, in the place of an answer."""
+_ERROR_PAGE = re.compile(
+    r"\s{0,20}(?:<!doctype html[^>]{0,200}>\s{0,20})?<html\b.{0,500}?<title>\s{0,20}([45]\d\d\b[^<]{0,200})",
+    re.IGNORECASE | re.DOTALL,
+)
+"""The page of a proxy or a server in the place of an answer."""
 _LONGEST_FAILURE = 4_000
 
 
@@ -247,7 +268,9 @@ def no_answer_in(record: Mapping[str, Any], answer: Any = None) -> dict[str, str
     named = name_elsewhere("answer", map(str, record))
     if named is not None and isinstance(record.get(named), str) and record[named].strip():
         return None  # an answer that was not read: a person says what it is, whatever else the record says
-    found = list(_signs({**record, "answer": answer}))
+    turns = record.get("messages")
+    last = {"message": turns[-1]} if isinstance(turns, list | tuple) and turns else {}
+    found = list(_signs({**last, **record, "answer": answer}))
     codes: tuple[NoAnswerCode, ...] = ("refused", "failed")
     for code in codes:  # a filter's refusal comes as an error too
         said = [message for sign, message in found if sign == code]
@@ -266,16 +289,13 @@ def _failed_call(text: str) -> dict[str, str] | None:
     """Return that a text in the place of an answer is the error of a failed call."""
     if len(text) > _LONGEST_FAILURE:
         return None
-    message = None
+    message, held = None, parsed(text)
     if _FAILED_CALL.match(text):
         message = text
-    elif text.lstrip().startswith("{"):
-        try:
-            held = json.loads(text)
-        except (ValueError, RecursionError):
-            return None
-        if isinstance(held, dict) and not any(key in held for key in ("answer", "output", "text", "choices")):
-            message = next((said for key in _ERROR_KEYS if (said := _error_words(held.get(key)))), None)
+    elif found := _ERROR_PAGE.match(text):
+        message = found[1]
+    elif isinstance(held, dict) and not any(key in held for key in ("answer", "output", "text", "choices")):
+        message = next((said for key in _ERROR_KEYS if (said := _error_words(held.get(key)))), None)
     return None if message is None else {"code": "failed", "message": shortened(message.strip(), LONGEST_MESSAGE)}
 
 
@@ -300,8 +320,13 @@ def _signs_of(held: Mapping[str, Any]) -> Iterator[tuple[NoAnswerCode, str]]:
     for key in _ERROR_KEYS:
         if message := _error_words(held.get(key)):
             yield "refused" if _FILTERED.search(message) else "failed", message
+    yield from ((code, "") for key, code in _FLAGS.items() if held.get(key) is True)
+    if held.get("level") == "ERROR":  # Langfuse
+        yield "failed", _words(held.get("statusMessage", held.get("status_message")))
     for key in _REASON_KEYS:
         reason = held.get(key)
+        if isinstance(reason, Mapping) and reason.get("code") in _STATUS_OF_A_SPAN:
+            yield "failed", _words(reason.get("message")) or "the span has the status of an error"
         if isinstance(reason, str) and (code := _REASONS.get(reason.lower())):
             yield code, f"{key}: {reason}"
         elif key in _STATUS_KEYS and type(reason) is int and 400 <= reason < 600:

@@ -330,6 +330,60 @@ def test_a_system_that_gave_no_answer_is_never_given_one(code: str, name: str, t
     assert " ".join(case.unanswered.message.split()).rstrip(".") in run.review_reasons[0].message
 
 
+FAILED |= {
+    "promptfoo, nothing came": {
+        "results": {
+            "results": [
+                {
+                    "vars": {"question": QUESTION, "context": CHUNK["text"]},
+                    "response": {},
+                    "provider": "p",
+                    "promptIdx": 0,
+                    "error": "API error: 500",
+                }
+            ]
+        }
+    },
+    "Langfuse": {
+        "id": "t",
+        "input": {"question": QUESTION},
+        "output": None,
+        "observations": [
+            {"type": "RETRIEVER", "name": "search", "output": [{"page_content": CHUNK["text"]}]},
+            {"type": "GENERATION", "level": "ERROR", "statusMessage": "Slow down"},
+        ],
+    },
+    "LangSmith": {
+        "id": "r",
+        "run_type": "chain",
+        "trace_id": "t",
+        "inputs": {"question": QUESTION, "context": CHUNK["text"]},
+        "outputs": None,
+        "error": "RateLimitError('Slow down')",
+    },
+    "a page of a proxy": {
+        "query": QUESTION,
+        "evidence": [CHUNK],
+        "answer": "<!DOCTYPE html>\n<html><head><title>502 Bad Gateway</title></head></html>",
+    },
+    "a text, Python": {"query": QUESTION, "evidence": [CHUNK], "answer": "{'error': {'message': 'Slow down'}}"},
+}
+REFUSED |= {
+    "promptfoo": {
+        "results": {
+            "results": [
+                {
+                    "vars": {"question": QUESTION, "context": CHUNK["text"]},
+                    "response": {"output": "", "isRefusal": True},
+                    "provider": "p",
+                    "promptIdx": 0,
+                }
+            ]
+        }
+    },
+}
+
+
 ANSWERED: tuple[dict[str, Any], ...] = (
     chat({"content": "I'm sorry, the sources don't say how tall it is."}),
     chat({"content": "The mill is 18"}, "length"),
@@ -338,6 +392,7 @@ ANSWERED: tuple[dict[str, Any], ...] = (
     {"query": QUESTION, "evidence": [CHUNK], "answer": "Error code: 429 means that there were too many requests [1]."},
     {"query": QUESTION, "evidence": [CHUNK], "answer": '{"answer": "18 metres", "error": null}'},
     {"query": QUESTION, "evidence": [CHUNK], "answer": "I can't help with that."},
+    {"query": "Which status is sent?", "evidence": ["It sends 404 Not Found."], "answer": "404 Not Found"},
 )
 
 
