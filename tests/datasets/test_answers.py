@@ -111,7 +111,7 @@ def test_what_points_into_the_answer_moves_with_it_and_what_points_into_the_thou
 
 def test_a_case_is_the_same_made_in_python_or_read_and_reads_as_it_was_written() -> None:
     text = f"<think>{THOUGHT}</think>{ANSWER}"
-    case = Case(id="a", query=QUESTION, answer=text, evidence=[CHUNK])  # type: ignore[list-item]
+    case = Case(id="a", query=QUESTION, answer=text, evidence=[CHUNK])
     assert case == made(id="a", answer=text)
     assert case_of(case.to_json_dict()) == case
     assert Case.model_validate(case.to_json_dict()).digest() == case.digest()
