@@ -1,8 +1,8 @@
 """What a system gave back in the place of an answer, taken apart.
 
 A reply holds more than its answer: what the model thought before it (``<think>``, parts of a message, the channels of
-gpt-oss), which nobody was told and which is not audited; or no answer at all, since the system refused or its call
-failed. Each is told by a table here, the same for files, HTTP, MCP and Python.
+gpt-oss), which is no part of it and not audited; or no answer at all, since the system refused or its call
+failed. Each is known by a table here, the same for files, HTTP, MCP and Python.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ THOUGHT_KEYS = ("reasoning_content", "reasoning", "thinking")
 
 
 def is_thought(part: Any) -> bool:
-    """Return whether a part of a message is what the model thought and told nobody; Gemini marks it as such."""
+    """Return whether a part of a message is what the model thought, apart from its answer; Gemini marks it."""
     return isinstance(part, Mapping) and (part.get("type") in _THOUGHT_PARTS or part.get("thought") is True)
 
 
@@ -257,7 +257,7 @@ def no_answer_in(record: Mapping[str, Any], answer: Any = None) -> dict[str, str
     """Return why a record has no answer, as ``{"code", "message"}``; None where it has one, or doesn't say why not.
 
     Args:
-        record: A row as it came, with the reply in it.
+        record: A row with the reply in it.
         answer: What was read as its answer: a text, an error in its place, or nothing.
 
     """

@@ -270,6 +270,8 @@ class Run(Displayed, Record):
         state = "needs review" if self.needs_review else "auto-accepted"
         why = f": {self.review_reasons[0].message.rstrip('.')}" if self.review_reasons else ""
         of = repr(self.case_id[:80])
+        if self.termination_reason == "no_answer":
+            return f"<Run of {of}: no answer, {state}{why}>"
         return f"<Run of {of}: {quality}{revised}, {issues}, {iterations} (ended by {ended}), {state}{why}>"
 
     @property

@@ -413,6 +413,16 @@ def test_an_answer_that_was_cut_off_says_so(tmp_path: Path) -> None:
     assert "cut_off" not in read(tmp_path, chat({"content": ANSWER})).metadata
 
 
+def test_a_run_without_an_answer_says_so_in_a_line_and_in_a_notebook() -> None:
+    run = masis.run_audit(made(id="m", error="It <b>broke</b>"))
+    assert repr(run) == "<Run of 'm': no answer, needs review: The call of the system failed: It <b>broke</b>>"
+    html = run._repr_html_() or ""
+    assert "There was no answer to audit." in html
+    assert "<b>broke" not in html
+    (found,) = masis.audit_many([made(id="m", error="It broke")], progress=False)
+    assert found.termination_reason == "no_answer"
+
+
 def test_an_answer_that_is_just_missing_is_drafted_as_before() -> None:
     for error in ({}, {"error": None}, {"error": ""}, {"error": "None"}, {"status": "ok"}, {"status": 200}):
         case = made(**error)

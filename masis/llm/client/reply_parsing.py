@@ -6,9 +6,9 @@ where something that begins like the record stands after it, unfinished or out o
 
 ``NaN`` and ``Infinity`` are read as the numbers they name: what they mean for a score is not decided here.
 
-Read for certain, and told as a repair: a backslash that escapes nothing (``\(``), a line break inside a text, a comma
-before a closing bracket, and an object whose one known key holds the record (``{"result": {...}}``). What single fields
-may hold is said in ``masis/llm/roles/tolerances.py``.
+Read for certain, and recorded as a repair: a backslash that escapes nothing (``\(``), a line break inside a text, a
+comma before a closing bracket, and an object whose one known key holds the record (``{"result": {...}}``). What single
+fields may hold is said in ``masis/llm/roles/tolerances.py``.
 """
 
 from __future__ import annotations
