@@ -255,7 +255,7 @@ class AuditRun:
         self.reporter.log(logging.INFO, "run_started", words, {"case_digest": self.case_digest, **begun})
         yield self.reporter.event("run_started", data=begun)
         try:
-            if self.case.unanswered is not None and not self.settings.draft_unanswered:
+            if self.case.unanswered and not (self.settings.draft_unanswered or progress.rewritten):
                 reason = yield from self._without_answer()
             else:
                 answer = yield from self._first_answer()
@@ -339,6 +339,8 @@ class AuditRun:
     def _first_answer(self) -> Generator[Event, None, str | None]:
         if self.case.answer is not None and self.case.answer.strip():
             return self.case.answer
+        if self.iterations:  # a host writes the answers, or the run was cut short after the first was audited
+            return self.iterations[0].answer
         if self.draft is None:
             yield from self._begin("drafting", None)
             drafter, case = self.roles.drafter, self.case
