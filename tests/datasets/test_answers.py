@@ -183,6 +183,38 @@ THOUGHT_OUT: dict[str, dict[str, Any]] = {
         "retrieved_contexts": [CHUNK["text"]],
         "response": f"{THOUGHT}</think>\n{ANSWER}",
     },
+    "Inspect": {
+        "eval": {"task": "t"},
+        "samples": [
+            {
+                "id": 1,
+                "epoch": 1,
+                "input": QUESTION,
+                "target": "18",
+                "metadata": {"context": CHUNK["text"]},
+                "output": {
+                    "choices": [{"message": {"content": [{"type": "reasoning", "reasoning": THOUGHT}, text_block()]}}]
+                },
+            }
+        ],
+    },
+    "spans of GenAI": {
+        "traceId": "t",
+        "spanId": "s",
+        "attributes": {
+            "gen_ai.operation.name": "chat",
+            "gen_ai.input.messages": json.dumps([{"role": "user", "parts": [{"type": "text", "content": QUESTION}]}]),
+            "gen_ai.output.messages": json.dumps(
+                [
+                    {
+                        "role": "assistant",
+                        "parts": [{"type": "reasoning", "content": THOUGHT}, {"type": "text", "content": ANSWER}],
+                    }
+                ]
+            ),
+            "gen_ai.retrieval.documents": json.dumps([{"id": "1", "content": CHUNK["text"]}]),
+        },
+    },
     "messages": {
         "messages": [
             {"role": "user", "content": QUESTION},

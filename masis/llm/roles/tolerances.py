@@ -25,7 +25,7 @@ _BETWEEN_WORDS = re.compile(r"[\s_\-]+")
 _NUMBER = r"[-+]?(?:[0-9]{1,15}(?:\.[0-9]{0,15})?|\.[0-9]{1,15})"
 _PLAIN = re.compile(rf"{_NUMBER}(?:[eE][-+]?[0-9]{{1,3}})?")
 _COMMA = re.compile(r"([-+]?[0-9]{1,3}),([0-9]{1,15})")
-_PERCENT = re.compile(rf"({_NUMBER})\s?(?:%|percent|per cent)", re.IGNORECASE)
+_PERCENT = re.compile(r"(.{1,40}?)\s?(?:%|percent|per cent)", re.IGNORECASE)
 _OF = re.compile(rf"({_NUMBER})\s?(?:/|out of|of)\s?({_NUMBER})", re.IGNORECASE)
 _ROW = re.compile(
     r"""(?:(?P<noun>claim|sentence|statement|row|item|verdict|number|no)\b\.?)?  # "Claim 3", "No. 3"
@@ -89,8 +89,11 @@ def _decimal_comma(value: Any) -> Any:
 
 
 def _percentage(value: Any) -> Any:
-    found = _PERCENT.fullmatch(short_text(value).replace(",", "."))
-    return float(found[1]) / 100 if found else UNREAD
+    found = _PERCENT.fullmatch(short_text(value))
+    number = _number_in_text(found[1]) if found else UNREAD
+    if found and number is UNREAD:
+        number = _decimal_comma(found[1])
+    return UNREAD if number is UNREAD else number / 100
 
 
 def _share(value: Any) -> Any:
