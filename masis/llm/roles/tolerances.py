@@ -90,10 +90,10 @@ def _decimal_comma(value: Any) -> Any:
 
 def _percentage(value: Any) -> Any:
     found = _PERCENT.fullmatch(short_text(value))
-    number = _number_in_text(found[1]) if found else UNREAD
-    if found and number is UNREAD:
-        number = _decimal_comma(found[1])
-    return UNREAD if number is UNREAD else number / 100
+    if found is None:
+        return UNREAD
+    numbers = (read(found[1]) for read in (_number_in_text, _decimal_comma))
+    return next((number / 100 for number in numbers if number is not UNREAD), UNREAD)
 
 
 def _share(value: Any) -> Any:
