@@ -89,7 +89,7 @@ def test_the_revisers_input() -> None:
 @pytest.mark.spec("CRITIC-LOOP-REASONS")
 def test_the_reasons_to_end() -> None:
     four = {"max_iterations", "convergence", "no_issues", "error"}
-    assert set(get_args(TerminationReason)) == four | {"cancelled"}
+    assert set(get_args(TerminationReason)) == four | {"cancelled", "no_answer"}
 
 
 MINOR = MAJOR._replace(rule="minor", severity="low", description="It could be shorter.")

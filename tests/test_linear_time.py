@@ -21,6 +21,7 @@ from masis.offline.checks.copies import CopyIndex, words_of
 from masis.offline.matching.evidence_index import EvidenceIndex
 from masis.offline.parsing.facts import extract
 from masis.offline.text.tokens import tokens
+from masis.schema.answers import no_answer_in, separate_thoughts
 from masis.schema.audit import Revision
 from masis.schema.case import Evidence
 from masis.schema.screening import Abstract
@@ -55,6 +56,13 @@ def _revision(text: str) -> None:
 def _reply(text: str) -> None:
     with contextlib.suppress(Unreadable):
         read(text, Judged)
+
+
+def _answer(text: str) -> None:
+    for lead in ("", "analysis", "<think>x</think>", "<|channel|>"):
+        separate_thoughts(lead + text)
+        no_answer_in({}, lead + text)
+    no_answer_in({"error": text})
 
 
 def _error(text: str) -> None:
@@ -113,7 +121,11 @@ READERS: dict[Callable[[str], object], str] = {
         "erongi suoiverp ¦%49"
     ),
     _revision: "[¦[chunk_1 ¦[ ¦{\x01¦ ",
-    _reply: '{¦{"¦{"a":¦{"a":[¦{"a":"xxxx","b":¦{"sound": ¦```json\n¦{"a": 1} ¦\\ud800',
+    _reply: '{¦{"¦{"a":¦{"a":[¦{"a":"xxxx","b":¦{"sound": ¦```json\n¦{"a": 1} ¦\\ud800¦{"a": "\\(¦{"\\"¦{, ¦{"a":{',
+    _answer: (
+        "<think>¦</think>¦<think></think>¦\n<think>¦a.<think>¦`¦```¦<|channel|>¦<|channel|>final<|message|>¦[THINK]¦"
+        'Error code: 4¦a.¦{"error":¦ '
+    ),
     _error: "model ¦sk-¦system ¦tools ¦{",
     _abstract: (
         "a¦a-¦randomised, ¦in this ¦double-¦not blinded ¦1:¦two two ¦p<¦\u2028¦%=¦rat ¦1,1.¦é¦"

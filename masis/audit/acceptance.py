@@ -29,7 +29,7 @@ from masis.schema.run import (
 from masis.schema.wording import counted
 from masis.settings import OFFLINE, Settings
 
-RULE_VERSION = "7"
+RULE_VERSION = "8"
 """Raised with every change of what is checked; stored with each run. docs/trust.md says what is checked."""
 
 ACCUSATIONS: tuple[tuple[ClaimVerdict, ReviewCode, str], ...] = (
@@ -73,12 +73,15 @@ def assess(
     no reasons exactly where every check passed.
     """
     chosen = routing.best_index(iterations) if chosen is None else chosen
-    if chosen is None:
+    if termination == "no_answer":
+        checks = [_answered(case)]
+    elif chosen is None:
         nothing = _fails("checkable", "no iteration was finished", "nothing_checked", "No iteration was finished.")
-        checks = [nothing, _ending(termination)]
+        checks = [_answered(case), nothing, _ending(termination)]
     else:
         judged = iterations[0 if settings.review_revised else chosen]
         checks = [
+            _answered(case),
             _references(judged),
             _hallucination(judged),
             _claims(judged),
@@ -101,6 +104,26 @@ def assess(
         checks=tuple(AcceptanceCheck(name=name, passed=not reasons, detail=detail) for name, detail, reasons in checks),
     )
     return Assessment(acceptance, tuple(reason for check in checks for reason in check.reasons))
+
+
+def _answered(case: Case) -> _Check:
+    """A system that refused or failed has to be looked at, also where an answer was drafted in its place."""
+    why = case.unanswered
+    if why is None:
+        return _Check("answered", "the system answered" if (case.answer or "").strip() else "no answer came with it")
+    code: ReviewCode = "answer_refused" if why.code == "refused" else "answer_failed"
+    return _fails("answered", f"no answer: {why.code}", code, unanswered_reason(case))
+
+
+def unanswered_reason(case: Case) -> str:
+    """Return why the system gave no answer, in a sentence with what it said; "" where it gave one."""
+    why = case.unanswered
+    if why is None:
+        return ""
+    sentence = "The system refused to answer" if why.code == "refused" else "The call of the system failed"
+    said = " ".join(why.message.split())
+    sentence = f"{sentence}: {said}" if said else sentence
+    return sentence if sentence.endswith((".", "!", "?", "…")) else f"{sentence}."
 
 
 def accusations(iteration: Iteration) -> tuple[ReviewReason, ...]:

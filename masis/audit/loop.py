@@ -254,8 +254,11 @@ class AuditRun:
         self.reporter.log(logging.INFO, "run_started", words, {"case_digest": self.case_digest, **begun})
         yield self.reporter.event("run_started", data=begun)
         try:
-            answer = yield from self._first_answer()
-            reason = "error" if answer is None else (yield from self._iterate(answer, progress.rewritten))
+            if self.case.unanswered and not (self.settings.draft_unanswered or progress.rewritten):
+                reason = yield from self._without_answer()
+            else:
+                answer = yield from self._first_answer()
+                reason = "error" if answer is None else (yield from self._iterate(answer, progress.rewritten))
         except Cancelled:
             reason = "cancelled"
         except BaseException:
@@ -335,6 +338,8 @@ class AuditRun:
     def _first_answer(self) -> Generator[Event, None, str | None]:
         if self.case.answer is not None and self.case.answer.strip():
             return self.case.answer
+        if self.iterations:  # a host writes the answers, or the run was cut short after the first was audited
+            return self.iterations[0].answer
         if self.draft is None:
             yield from self._begin("drafting", None)
             drafter, case = self.roles.drafter, self.case
@@ -346,6 +351,30 @@ class AuditRun:
             self.keep(self.draft)
             yield self.reporter.step_finished("drafting", None, {"characters": len(self.draft.answer)})
         return self.draft.answer
+
+    def _without_answer(self) -> Generator[Event, None, TerminationReason]:
+        """Record that the system gave no answer: an iteration of an empty one, in which no step was asked."""
+        why = acceptance.unanswered_reason(self.case)
+        yield from self.reporter.warn(None, None, why, logged="the system gave no answer")
+        nothing = Unscored(reason=why.rstrip("."))
+        cited = self._audit_citations("")
+        self.iterations = [
+            Iteration(
+                iteration_number=1,
+                answer="",
+                citation_audit=cited,
+                claims=(),
+                claim_report=claims.report((), unscored=nothing),
+                issues=(),
+                critique=critique.ruled(nothing, cited, (), self.roles.critic.judged_by),
+                evaluation=None,
+                quality_score=None,
+                improvement_delta=None,
+                changes_made="",
+            )
+        ]
+        yield from self._finish(self.iterations[0])
+        return "no_answer"
 
     def _filed(self) -> tuple[ModelCall, ...]:
         """The calls since the last that were filed: they belong to what is finished now."""

@@ -363,7 +363,7 @@ WORST_SHOWN = 20
 ISSUES_SHOWN = 5
 
 
-_PRESSING: tuple[Standing, ...] = ("failed", "wrong", "not_confirmed")
+_PRESSING: tuple[Standing, ...] = ("failed", "no_answer", "wrong", "not_confirmed")
 """Where the worst answers stand, the most pressing first, as in the order of the queue."""
 
 
@@ -385,7 +385,7 @@ class WorstAnswers:
         flags = shown_flags(run, 0) if original else ("error",)
         place = next((at for at, flag in enumerate(ISSUES) if flag in flags), len(ISSUES))
         quality = original.quality_score if original else None
-        drafted = "answer drafted by MASIS, " if case.answer is None else ""
+        drafted = "answer drafted by MASIS, " if run.draft is not None else ""
         record = {
             "case": case.id,
             "state": drafted + ("needs review" if run.needs_review else "auto-accepted"),

@@ -34,6 +34,7 @@ from masis.services.arrivals.lake import LakeService
 from masis.services.records import CaseFilter
 from masis.settings import database_path
 from masis.views.numbers import moment
+from masis.views.words import unanswered_words
 
 _SHOWN_ROWS = 3
 """Rows that ``--dry-run`` shows as they would be read."""
@@ -177,7 +178,8 @@ def _try(file: Path, reading: Reading, emit: Emit) -> int:
                     case = row.case
                     found["read as cases"] += 1
                     found["with an answer"] += case.answer is not None
-                    found["without an answer, which an audit drafts"] += case.answer is None
+                    found["without an answer, which an audit drafts"] += case.answer is None and not case.unanswered
+                    found["without an answer, since the system refused or failed"] += case.unanswered is not None
                     found["chunks of evidence"] += len(case.evidence)
                     found["chunks without text"] += len(case.without_text)
                     found["with labels"] += case.labels is not None
@@ -227,10 +229,12 @@ def _as_options(names: dict[str, str]) -> str:
 
 def _as_read(case: Case) -> Iterator[str]:
     """Yield a case as lines: what was read as what."""
-    answer = "none: an audit drafts one" if case.answer is None else shortened(" ".join(case.answer.split()), _WIDE)
+    answer = " ".join((case.answer or unanswered_words(case) or "none: an audit drafts one").split())
     yield f"id        {shortened(case.id, _WIDE)}"
     yield f"question  {shortened(' '.join(case.query.split()), _WIDE)}"
-    yield f"answer    {answer}"
+    yield f"answer    {shortened(answer, _WIDE)}"
+    if case.model_reasoning:
+        yield f"reasoning {shortened(' '.join(case.model_reasoning.split()), _WIDE)} (not audited)"
     for chunk in case.evidence[:2]:
         yield f"evidence  [{shortened(chunk.id, 20)}] {shortened(' '.join(chunk.text.split()), _WIDE)}"
     if len(case.evidence) > 2:

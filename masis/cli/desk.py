@@ -27,7 +27,7 @@ from masis.views.headline import headline
 from masis.views.log_entries import entry_number, entry_word
 from masis.views.numbers import score_text
 from masis.views.story import asks_for_a_person, what_failed
-from masis.views.words import VERDICT, stands
+from masis.views.words import REASONING, REASONING_SHOWN, VERDICT, stands, unanswered_words
 
 NOTE = option("Anything else worth recording.", default="")
 
@@ -94,9 +94,16 @@ def _as_lines(view: CaseView) -> Iterator[str]:
             if failed := what_failed(view.run):
                 yield f"    {failed}"
     yield from ("", "Question", f"  {view.case.query}", "")
-    answer = iteration.answer if iteration else view.case.answer or "There is none: an audit drafts one."
-    yield "Answer" if view.case.answer is not None else "Answer (drafted by MASIS)"
+    none = unanswered_words(view.case) or "There is none: an audit drafts one."
+    drafted = view.run is not None and view.run.draft is not None
+    answer = (iteration.answer if iteration else view.case.answer) or none
+    yield "Answer (drafted by MASIS)" if drafted else "Answer"
     yield from (f"  {line}" for line in answer.splitlines())
+    if drafted and view.case.unanswered:
+        yield f"  {none}"
+    if view.case.model_reasoning:
+        yield from ("", REASONING.text)
+        yield from (f"  {line}" for line in shortened(view.case.model_reasoning, REASONING_SHOWN).splitlines())
     decided = view.decision.decision if view.decision else None
     if decided is not None and decided.corrected_answer is not None:
         yield from ("", f"Corrected answer, by {decided.reviewer}")

@@ -11,6 +11,7 @@ from jmespath import functions
 from jmespath.exceptions import JMESPathError
 
 from masis.errors import InputError
+from masis.schema.answers import is_thought
 from masis.schema.columns import parsed
 from masis.schema.explain import kind_of
 
@@ -36,7 +37,11 @@ def text_of(value: Any) -> str | None:
                 return found
         return None
     if isinstance(value, list):
-        said = (item for item in value if not (isinstance(item, dict) and str(item.get("type")) in _NOT_SAID))
+        said = (
+            item
+            for item in value
+            if not (isinstance(item, dict) and (str(item.get("type")) in _NOT_SAID or is_thought(item)))
+        )
         parts = [part for item in said if (part := text_of(item)) is not None]
         return "".join(parts) if parts else None
     return None

@@ -71,6 +71,8 @@ class _Asked(NamedTuple):
 def estimate(case: Case, settings: Settings) -> Estimate:
     """What auditing this case takes at most, offline roles left out. Raises SettingsError as ``registry.resolve``."""
     settings = settings.at_depth()
+    if case.unanswered is not None and not settings.draft_unanswered:
+        return Estimate()
     iterations = settings.max_iterations
     shared = sum(len(chunk.text) + 120 for chunk in case.evidence) + len(case.query)
     drafted = not (case.answer or "").strip()

@@ -9,13 +9,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, get_args
 
-from pydantic import Field, JsonValue, StrictInt, StrictStr, ValidationError, model_validator
+from pydantic import BaseModel, Field, JsonValue, StrictInt, StrictStr, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
 from masis.errors import InputError
 from masis.schema import limits
+from masis.schema.answers import NoAnswerCode, Separated, no_answer_in, separate_thoughts, thoughts_in
 from masis.schema.base import InputRecord, OpenRecord
 from masis.schema.documents import TEXT_KEYS, is_document, read_document
 from masis.schema.explain import explain, kind_of
@@ -184,6 +185,13 @@ class GivenCitation(OpenRecord):
     provider: StrictStr | None = None
 
 
+class NoAnswer(OpenRecord):
+    """Why a system gave no answer; ``message`` is what it said instead, or the error of its call."""
+
+    code: NoAnswerCode
+    message: StrictStr = ""
+
+
 class Message(OpenRecord):
     """One turn of a conversation as chat APIs have them; ``content`` is a text, or a list of parts."""
 
@@ -192,16 +200,18 @@ class Message(OpenRecord):
 
     @property
     def text(self) -> str:
-        """The words of the turn; a part without text is named by its type."""
-        return words_of(self.content) or ""
+        """The words of the turn, without what a model thought; a part without text is named by its type."""
+        said = words_of(self.content) or ""
+        return separate_thoughts(said).answer.strip() if self.role in ANSWERING_ROLES else said
 
 
 class Case(InputRecord):
     """A question with its evidence and, if one was written, an answer.
 
     ``citations`` came beside the answer, ``messages`` are the conversation that the answer belongs to, ``screening``
-    stands in cases made from a screening, ``supersedes`` in a new version of a case; under each of these names a value
-    of another shape is somebody else's key, and is kept.
+    stands in cases made from a screening, ``supersedes`` in a new version of a case. ``reasoning`` is what the model
+    thought before it answered: it is shown, not audited. ``no_answer`` says that the system refused or failed, where
+    that is why there is no answer. Under each of these names a value of another shape is somebody else's key, and kept.
     """
 
     id: StrictStr = Field(min_length=1, max_length=500)
@@ -215,6 +225,8 @@ class Case(InputRecord):
     messages: tuple[Message, ...] | JsonValue = Field(default=(), union_mode="left_to_right")
     screening: CaseScreening | JsonValue = Field(default=None, union_mode="left_to_right")
     supersedes: EarlierVersion | JsonValue = Field(default=None, union_mode="left_to_right")
+    reasoning: StrictStr | JsonValue = Field(default=None, union_mode="left_to_right")
+    no_answer: NoAnswer | JsonValue = Field(default=None, union_mode="left_to_right")
 
     @classmethod
     def _understood(cls, data: dict[str, Any]) -> dict[str, Any]:
@@ -223,6 +235,8 @@ class Case(InputRecord):
     def _verify(self) -> None:
         if not self.query.strip():
             raise InputError("is blank", cure='Add the question as "query": "...".', field="query")
+        if isinstance(self.no_answer, NoAnswer) and (self.answer or "").strip():
+            raise InputError("says that there is none, and there is an answer", cure="Keep one.", field="no_answer")
         length = len(self.answer or "")
         for number, given in enumerate(self.given_citations):
             if not 0 <= given.start <= given.end <= length:
@@ -279,6 +293,16 @@ class Case(InputRecord):
         return None if named is None else str(named)
 
     @property
+    def unanswered(self) -> NoAnswer | None:
+        """Return why the system gave no answer; None where there is one, or nothing says why there is none."""
+        return self.no_answer if isinstance(self.no_answer, NoAnswer) else None
+
+    @property
+    def model_reasoning(self) -> str:
+        """Return what the model thought before it answered; "" where nothing is known of it."""
+        return self.reasoning.strip() if isinstance(self.reasoning, str) else ""
+
+    @property
     def earlier_version(self) -> EarlierVersion | None:
         """Return the case that this one is a new version of; None where it is none."""
         return self.supersedes if isinstance(self.supersedes, EarlierVersion) else None
@@ -326,12 +350,62 @@ def _read(record: Mapping[str, Any], names: FieldMap | None) -> Case:
 
 
 def _completed(data: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields with evidence as chunks, and an id made of the content where there is none."""
+    """Return the fields with evidence as chunks, thoughts apart, and an id of the content where there is none."""
     given = data.get("evidence")
     as_ours = type(given) is list and all(type(each) is dict and "id" in each and "text" in each for each in given)
     if given is not None and not as_ours:  # what is in our form already is validated with the case, in one go
         data = {**data, "evidence": evidence_of(given)}
-    return data if "id" in data else {"id": content_id(data), **data}
+    return _answered(data if "id" in data else {"id": content_id(data), **data})
+
+
+def _answered(data: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields with the answer alone under ``answer``: what was thought, and why there is none, beside it."""
+    answer = data.get("answer")
+    if isinstance(answer, str) and answer.strip():
+        found = separate_thoughts(answer)
+        if found.removed:
+            data = _without_thoughts(data, found)
+    turns = data.get("messages")
+    if "reasoning" not in data and isinstance(turns, list | tuple) and turns and (said := thoughts_in(turns[-1])):
+        data = {**data, "reasoning": said}
+    if "no_answer" in data:
+        code = data["no_answer"]
+        return {**data, "no_answer": {"code": code}} if code in get_args(NoAnswerCode) else data
+    why = no_answer_in(data, data.get("answer"))
+    return data if why is None else {**data, "answer": None, "no_answer": why}
+
+
+def _without_thoughts(data: dict[str, Any], found: Separated) -> dict[str, Any]:
+    """Return the fields with the answer that is left, and what points into it moved, or left out with the thoughts.
+
+    No answer may be left: then the reply was cut off before its answer.
+    """
+    more: dict[str, Any] = {"answer": found.answer}
+    if found.thoughts:
+        known = data["reasoning"] if isinstance(data.get("reasoning"), str) else ""
+        more["reasoning"] = "\n\n".join(filter(None, (known, found.thoughts)))
+    if not found.answer.strip():
+        why = {"code": "failed", "message": "The reply holds what the model thought, and no answer."}
+        more |= {"answer": None, "no_answer": no_answer_in({**data, "answer": None}) or why}
+    if isinstance(data.get("citations"), list | tuple):
+        more["citations"] = [moved for each in data["citations"] if (moved := _moved(each, found)) is not None]
+    labels = data.get("labels")
+    if isinstance(labels, Mapping) and isinstance(labels.get("claims"), list | tuple):
+        claims = [moved for each in labels["claims"] if (moved := _moved(each, found)) is not None]
+        more["labels"] = {**labels, "claims": claims}
+    return {**data, **more}
+
+
+def _moved(placed: Any, found: Separated) -> Any:
+    """Return a record with ``start`` and ``end`` in the answer at its new place; None where that is gone."""
+    held = placed.model_dump(exclude_unset=True) if isinstance(placed, BaseModel) else placed
+    if not isinstance(held, Mapping):
+        return placed
+    start, end = held.get("start"), held.get("end")
+    if type(start) is not int or type(end) is not int:
+        return placed
+    place = found.moved(start, end)
+    return None if place is None else {**held, "start": place[0], "end": place[1]}
 
 
 def case_of(given: Any, field: str = "case", names: FieldMap | None = None) -> Case:

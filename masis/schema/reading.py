@@ -16,6 +16,7 @@ from itertools import chain, islice
 from typing import Any
 
 from masis.errors import InputError
+from masis.schema.answers import is_thought, no_answer_in
 from masis.schema.columns import (
     JOINT,
     LONG_TEXT,
@@ -44,7 +45,7 @@ what stands between the chunks of an evidence that is one text, ``"\\n\\n"`` for
 
 FIELDS = (
     *("id", "query", "answer", "evidence", "reasoning_steps", "metadata", "labels"),
-    *("citations", "messages", "screening", "supersedes"),
+    *("citations", "messages", "screening", "supersedes", "reasoning", "no_answer"),
 )
 CHUNK_FIELDS = ("evidence.id", "evidence.text", "evidence.source")
 SPLIT = "evidence.split"
@@ -69,6 +70,8 @@ def readable(record: Mapping[str, Any], names: FieldMap | None = None) -> dict[s
     data = of_conversation(mapped(record, names) if names else dict(record))
     if isinstance(text := data.get("evidence"), str):
         evidence_in(text, data.get("answer"), names)  # which says what to do, where it is a list in one text
+    if "no_answer" in data or no_answer_in(data, data.get("answer")):  # that is why it is absent
+        names = {**names, "answer": None}
     refuse_unread(data, (key for key in data if key not in FIELDS), names)
     return data
 
@@ -227,7 +230,7 @@ def words_of(content: Any) -> str | None:
         return (content or "").strip()
     if not isinstance(content, list | tuple):
         return None
-    return "\n".join(map(_part_text, content)).strip()
+    return "\n".join(_part_text(part) for part in content if not is_thought(part)).strip()
 
 
 def _part_text(part: Any) -> str:
@@ -256,8 +259,9 @@ def refuse_unread(data: Mapping[str, Any], unread: Iterable[str], names: FieldMa
     missing = [field for field in _WATCHED if is_empty(data.get(field)) and names.get(field, "") is not None]
     held = {key: data[key] for key in islice(unread, _MOST_LOOKED_AT)} if missing else {}
     if held and (found := _holding(missing, held, id_too="id" not in data and "id" not in names)):
-        first = next(field for field in _WATCHED if field in found)
-        raise _unread(first, found, data, names)
+        first = next((field for field in _WATCHED if field in found), None)  # None: only an id was found
+        if first is not None:
+            raise _unread(first, found, data, names)
     for number, chunk in enumerate(data["evidence"] if isinstance(data.get("evidence"), list | tuple) else ()):
         if isinstance(chunk, dict) and isinstance(text := chunk.get("text"), str) and text.strip():
             continue  # nearly all

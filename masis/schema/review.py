@@ -48,9 +48,12 @@ CaseState = Literal[
     "superseded",
     "redacted",
 ]
-Standing = Literal["not_audited", "failed", "decided", "waits", "wrong", "not_confirmed", "nothing_found", "to_review"]
+Standing = Literal[
+    "not_audited", "failed", "no_answer", "decided", "waits", "wrong", "not_confirmed", "nothing_found", "to_review"
+]
 """Where a case stands, for people: exactly one, the first that holds. ``not_audited``: by no audit, and no decision
-stands; ``failed``: its audit ended with an error or was interrupted; ``decided`` by a person, or replaced or redacted;
+stands; ``failed``: its audit ended with an error or was interrupted; ``no_answer``: the system refused or its call
+failed, so that there was nothing to audit; ``decided`` by a person, or replaced or redacted;
 ``waits`` for another reviewer, adjudication or what an escalation asked for; ``wrong``: something must be looked at;
 ``not_confirmed``: nothing was found wrong, but it could not be confirmed; ``nothing_found``, the auto-accepted among
 them. ``to_review`` stands in place of what the audit found where a policy hides that; no case is stored with it."""

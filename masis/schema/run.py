@@ -25,7 +25,7 @@ from masis.schema.calls import ModelCall, Step, Usage
 from masis.schema.display import Displayed, OneLine
 from masis.schema.wording import counted
 
-TerminationReason = Literal["no_issues", "convergence", "max_iterations", "error", "cancelled"]
+TerminationReason = Literal["no_issues", "convergence", "max_iterations", "error", "cancelled", "no_answer"]
 ENDED_WELL: frozenset[TerminationReason] = frozenset({"no_issues", "convergence"})
 """The endings of a loop that converged. ``Run.converged``, a stored field, is true of ``convergence`` alone."""
 
@@ -53,6 +53,8 @@ MustLook = Literal[
 NotCertified = Literal[
     "conflicting_evidence",
     "screening_draft",
+    "answer_refused",
+    "answer_failed",
     "unconfirmed_claim",
     "revised",
     "low_confidence",
@@ -88,6 +90,7 @@ class ReviewReason(Record):
 
 
 CheckName = Literal[
+    "answered",
     "references",
     "hallucination",
     "claims",
@@ -267,6 +270,8 @@ class Run(Displayed, Record):
         state = "needs review" if self.needs_review else "auto-accepted"
         why = f": {self.review_reasons[0].message.rstrip('.')}" if self.review_reasons else ""
         of = repr(self.case_id[:80])
+        if self.termination_reason == "no_answer":
+            return f"<Run of {of}: no answer, {state}{why}>"
         return f"<Run of {of}: {quality}{revised}, {issues}, {iterations} (ended by {ended}), {state}{why}>"
 
     @property

@@ -50,7 +50,7 @@ class CaseView(NamedTuple):
         return self.summary.state
 
 
-FOUND: tuple[Standing, ...] = ("failed", "wrong", "not_confirmed", "nothing_found")
+FOUND: tuple[Standing, ...] = ("failed", "no_answer", "wrong", "not_confirmed", "nothing_found")
 """Where cases stand by what their audit found. Who may not see that sees ``to_review`` in place of all of them."""
 
 

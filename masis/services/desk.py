@@ -383,8 +383,8 @@ def _checked(
     acknowledge: bool,
 ) -> dict[str, Any]:
     """Return what the entry records beside the verdict. Raises InputError where the page would not let it through."""
-    drafted = view.case.answer is None
-    extra: dict[str, Any] = {"answer": answer_name(iteration if run else None, drafted=drafted and run is not None)}
+    drafted = run is not None and run.draft is not None
+    extra: dict[str, Any] = {"answer": answer_name(iteration if run else None, drafted=drafted)}
     if verdict == "override" and (corrected is None or not corrected.strip() or corrected == answer):
         problem = "is the answer as it is" if corrected == answer else "is missing"
         cure = "Give the corrected answer (--corrected-answer or --corrected-file), or approve it as it is."

@@ -433,6 +433,11 @@ class Settings(Record):
         "chosen on development data: docs/trust.md",
         "A run needs review where citation engine, critic and evaluator are further apart than this.",
     )
+    draft_unanswered: bool = REVIEW(
+        False,
+        "a draft hides that the system under test gave no answer",
+        "Whether an answer is drafted where the system refused or its call failed, as where an answer is just missing.",
+    )
     review_uncited_answers: bool = REVIEW(
         True, "docs/trust.md says what needs review", "Whether every answer that cites nothing needs review."
     )

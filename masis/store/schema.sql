@@ -47,7 +47,7 @@ CREATE TABLE cases (
     wanted INTEGER NOT NULL DEFAULT 1,   -- how many people decide the case
     pending INTEGER NOT NULL DEFAULT 0,  -- how many decisions are still missing after the first
     policy TEXT,                         -- the policy that these decisions record
-    -- Where the case stands, for people: exactly one of seven, so that their counts add up. A shared case that others
+    -- Where the case stands, for people: exactly one of eight, so that their counts add up. A shared case that others
     -- have begun to decide stands where the audit left it: who has decided it adds that it waits (audits/queue.py).
     -- What an audit found before a later step of it failed, such as the revision, is wrong all the same.
     standing TEXT NOT NULL GENERATED ALWAYS AS (CASE
@@ -58,6 +58,7 @@ CREATE TABLE cases (
         WHEN state IN ('escalated', 'needs_adjudication') THEN 'waits'
         WHEN state = 'accepted' THEN 'nothing_found'
         WHEN tier = 'must_look' THEN 'wrong'
+        WHEN instr(flags, '"no_answer"') THEN 'no_answer'
         WHEN tier = 'not_certified' THEN 'not_confirmed'
         ELSE 'nothing_found'
     END) STORED

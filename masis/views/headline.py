@@ -53,6 +53,7 @@ class Kind(NamedTuple):
 
 KINDS: dict[str, Kind] = {
     "failed": Kind("failed audit", "failed audits", "warn"),
+    "no_answer": Kind("case without an answer", "cases without an answer", "warn"),
     "safety": Kind("safety issue", "safety issues", "bad"),
     "instruction": Kind("instruction to the reader", "instructions to the reader", "bad"),
     "fabricated": Kind("fabricated citation", "fabricated citations", "bad"),
@@ -90,7 +91,7 @@ _OF_A_CLAIM = frozenset({"contradicted", "unsupported", "partial"})
 _TAKES_ITS_WORDS = frozenset({"fabricated", "misquoted"})
 """Kinds under which the list of issues draws whatever else is raised about their words."""
 
-_NO_ISSUE = frozenset({"failed", "reason", "uncertified"})
+_NO_ISSUE = frozenset({"failed", "no_answer", "reason", "uncertified"})
 """Kinds that no issue of the answer is counted under."""
 
 
@@ -177,6 +178,8 @@ def standing(run: Run) -> Standing:
         return "not_audited"
     if codes & MUST_LOOK:
         return "wrong"
+    if run.termination_reason == "no_answer":
+        return "no_answer"
     if "error" in codes or not run.iterations:
         return "failed"
     return "not_confirmed" if codes else "nothing_found"
@@ -185,6 +188,9 @@ def standing(run: Run) -> Standing:
 def headline(run: Run, longest: int = LONGEST_HEADLINE) -> Headline:
     """Return what is worst about the original answer of a run, in words with the words it is about."""
     original = run.original
+    if run.termination_reason == "no_answer":
+        why = next((reason.message for reason in run.review_reasons), "")
+        return Headline(_Line((f"No answer. {why}".rstrip(),)).led_by(""), "no_answer")
     if original is None:
         why = next((warning.message for warning in reversed(run.warnings)), "")
         return Headline(
@@ -331,6 +337,8 @@ def _reasons(run: Run, found: Collection[str]) -> Iterator[tuple[str, tuple[_Lin
 
 
 _TOLD: tuple[ReviewCode, ...] = (
+    "answer_refused",
+    "answer_failed",
     "error",
     "cancelled",
     "language",

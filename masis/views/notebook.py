@@ -90,7 +90,9 @@ def _run(run: Run) -> str:
     )
     reasons = "".join(f"<li>{_short(reason.message)}</li>" for reason in run.review_reasons[:_ISSUES_SHOWN])
     parts = [f"<div>{head}</div>", f"<ul>{reasons}</ul>" if reasons else ""]
-    if original is None:
+    if run.termination_reason == "no_answer":
+        parts.append("<p>There was no answer to audit.</p>")
+    elif original is None:
         parts.append(f"<p>No iteration was finished: {_short(run.termination_reason)}.</p>")
     else:
         parts += [_score_table(original, revised), _answer(original), _issues(original.issues)]

@@ -61,6 +61,7 @@ def earlier_rule(run: Run) -> str:
 
 
 CHECKS = {
+    "answered": "Answer of the system",
     "references": "References",
     "hallucination": "Hallucination",
     "claims": "Claims",

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple, TypedDict, get_args
 
+from masis.schema.answers import NoAnswerCode
 from masis.schema.calls import Replayed
-from masis.schema.case import Severity
+from masis.schema.case import Case, Severity
 from masis.schema.review import CaseState, EntryKind, EntrySource, Standing, Verdict
 from masis.schema.run import ReviewCode, ReviewTier, TerminationReason
 from masis.settings import OFFLINE
@@ -91,6 +92,7 @@ STANDING: dict[Standing, Word] = {
     "not_confirmed": Word("Not confirmed", "calm", "Nothing was found wrong, but the answer could not be confirmed"),
     # neutral: green says that the evidence supports something, and there may be a lesser issue
     "nothing_found": Word("Nothing found", "calm", "The audit found nothing wrong and nothing unconfirmed"),
+    "no_answer": Word("No answer", "warn", "The system refused or its call failed: there was nothing to audit"),
     "failed": Word("Audit failed", "warn", "Its audit ended with an error or was interrupted: audit it again"),
     "not_audited": Word("Not audited", "calm", "Imported, and not audited yet"),
     "waits": Word("Waiting", "busy", "For a second decision, an adjudication or more evidence"),
@@ -128,7 +130,7 @@ def stands(standing: Standing, state: CaseState, severity: Severity | None) -> t
     """
     if standing == "waits" and state in WAITS_FOR:
         return WAITS_FOR[state], ""
-    open_ = standing in ("wrong", "not_confirmed", "to_review") or state in ("needs_review", "new")
+    open_ = standing in ("wrong", "no_answer", "not_confirmed", "to_review") or state in ("needs_review", "new")
     word = LESSER if standing == "nothing_found" and severity else STANDING[standing]
     return word, "" if open_ else STATE[state].text
 
@@ -205,19 +207,41 @@ FLAG: dict[str, Word] = {
     "unscored": VERDICT["unscored"]._replace(tone="warn"),
     "error": Word("error", "bad", "A step of the audit failed"),
     "cancelled": Word("cancelled", "calm"),
+    "no_answer": STANDING["no_answer"]._replace(text="no answer"),
     "redundant": REFERENCE["redundant"],
     "drafted": Word("answer drafted by MASIS", "calm"),
     "spot_check": Word("spot check", "calm"),
 }
 """In the order of weight: a list shows the first few. ``hallucination`` is left out: what caused it is here."""
 
-HOW_IT_RAN = ("drafted", "spot_check", "cancelled", "error")
+UNANSWERED: dict[NoAnswerCode, Word] = {
+    "refused": Word("No answer: refused", "warn", "The system, or a filter before it, declined the question"),
+    "failed": Word("No answer: failed", "warn", "The call of the system failed, or ended before the answer"),
+}
+"""Why a case came without an answer, where its system said so."""
+
+REASONING = Word("Model's reasoning, not audited", "calm", "What the model thought before it answered")
+REASONING_SHOWN = 20_000
+"""Characters of it that a page or a command shows."""
+
+
+def unanswered_words(case: Case) -> str:
+    """Say why a case has no answer, with what its system said; "" where nothing says why, or it has one."""
+    why = case.unanswered
+    if why is None:
+        return ""
+    said = " ".join(why.message.split())
+    return f"{UNANSWERED[why.code].text}. {said}" if said else f"{UNANSWERED[why.code].text}."
+
+
+HOW_IT_RAN = ("drafted", "spot_check", "cancelled", "error", "no_answer")
 ISSUES = tuple(flag for flag in FLAG if flag not in HOW_IT_RAN)
 """The flags that say that something is wrong with the answer, the gravest first; not how its audit ran."""
 
 TIER: dict[ReviewTier, Word] = {"must_look": STANDING["wrong"], "not_certified": STANDING["not_confirmed"]}
 
 _MUST_LOOK, _NOT_CERTIFIED = (word.text for word in TIER.values())
+_NO_ANSWER = STANDING["no_answer"].text
 REASON: dict[ReviewCode, Word] = {
     "invalid_reference": Word("fabricated citation", "bad", f"{_MUST_LOOK}: a reference names no evidence"),
     "hallucination": Word("hallucination", "bad", f"{_MUST_LOOK}: critic or citations report a hallucination"),
@@ -237,6 +261,8 @@ REASON: dict[ReviewCode, Word] = {
         "not all checked", "calm", f"{_NOT_CERTIFIED}: a part lies beyond the limits of the settings"
     ),
     "screening_draft": Word("drafted from a screening", "calm", f"{_NOT_CERTIFIED}: no model has read the studies"),
+    "answer_refused": Word("no answer: refused", "warn", f"{_NO_ANSWER}: the system or a filter declined the question"),
+    "answer_failed": Word("no answer: failed", "warn", f"{_NO_ANSWER}: the call of the system failed or was cut off"),
     "language": Word("language", "calm", f"{_NOT_CERTIFIED}: the verifier does not support the language"),
     "unconfirmed_claim": Word("not confirmed", "calm", f"{_NOT_CERTIFIED}: the checks could not decide a claim"),
     "revised": Word("revised", "calm", f"{_NOT_CERTIFIED}: the audit suggests a revision that nobody has read"),
@@ -286,6 +312,7 @@ STOPPED: dict[TerminationReason, str] = {
     "max_iterations": "it reached the largest number of iterations",
     "error": "a step failed",
     "cancelled": "a person stopped it",
+    "no_answer": "the system gave no answer",
 }
 
 SCORE: dict[str, Word] = {

@@ -158,6 +158,40 @@ def test_a_case_without_an_answer_is_drafted_first() -> None:
     assert found.iterations[0].answer == found.draft.answer
 
 
+UNANSWERED = masis.Case(
+    **CASE.to_json_dict() | {"answer": None, "no_answer": {"code": "failed", "message": "It broke."}}
+)
+
+
+def test_where_the_system_gave_no_answer_no_role_is_asked_and_the_run_says_why() -> None:
+    critic, kept = ScriptedCritic([FAIR]), list[object]()
+    found = run(UNANSWERED, critic=critic, keep=kept.append)
+    assert (found.termination_reason, found.draft, found.best, found.converged) == ("no_answer", None, 0, False)
+    (only,) = found.iterations
+    assert (only.answer, only.quality_score, only.issues, only.claims) == ("", None, (), ())
+    assert only.critique.unscored
+    assert only.critique.unscored.code is None
+    assert found.incomplete is False
+    assert [each.message for each in found.warnings] == ["The call of the system failed: It broke."]
+    assert [(each.code, each.tier) for each in found.review_reasons] == [("answer_failed", "not_certified")]
+    assert kept == [only]
+
+
+def test_in_place_of_an_answer_that_never_came_one_is_drafted_where_that_is_asked_for() -> None:
+    found = run(UNANSWERED, Settings(draft_unanswered=True))
+    assert found.draft
+    assert found.iterations[0].answer == found.draft.answer
+    assert found.review_reasons[0].code == "answer_failed"
+
+
+def test_a_host_may_write_the_answer_that_never_came() -> None:
+    before = masis.run_audit(UNANSWERED)
+    after = stepwise.audit_once(UNANSWERED, Settings(), before=before, answer=CASE.answer)
+    assert [each.answer for each in after.iterations] == ["", CASE.answer]
+    assert after.draft is None
+    assert "answer_failed" in {each.code for each in after.review_reasons}
+
+
 @pytest.mark.spec("MASIS-EVAL-ROUTING")
 def test_the_evaluator_runs_for_every_iteration_or_once_at_the_end() -> None:
     every, final = ScriptedEvaluator(), ScriptedEvaluator()

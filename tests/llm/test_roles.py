@@ -131,8 +131,14 @@ WHOLE = canned.critique()
 @pytest.mark.parametrize(
     "given",
     [
-        *({name: WHOLE[name] for name in WHOLE if name != left_out} for left_out in WHOLE),
-        WHOLE | {"issues": "none"},
+        *(
+            {name: WHOLE[name] for name in WHOLE if name != left_out}
+            for left_out in WHOLE
+            if not isinstance(WHOLE[left_out], list)
+        ),
+        {name: WHOLE[name] for name in WHOLE if name != "issues"} | {"needs_retry": True},
+        {name: WHOLE[name] for name in WHOLE if name != "issues"} | {"hallucination_detected": True},
+        WHOLE | {"issues": "a few"},
         WHOLE | {"hallucination_detected": "maybe"},
         WHOLE | {"conflicting_evidence": [1]},
     ],

@@ -185,6 +185,7 @@ STANDINGS: dict[str, tuple[ReviewCode, ...]] = {
     "not_confirmed": ("unconfirmed_claim",),
     "nothing_found": (),
     "failed": ("error", "unscored"),
+    "no_answer": ("answer_refused",),
 }
 
 
@@ -194,7 +195,8 @@ def test_each_case_stands_in_exactly_one_place_and_the_counts_add_up_to_all(benc
             case = a_case(f"{name} {copy}")
             bench.store.cases.add(case)
             reasons = tuple(ReviewReason(code=code, message="Look.") for code in codes)
-            run = a_run(case, f"run {name} {copy}", review_reasons=reasons)
+            ended = {"termination_reason": "no_answer"} if name == "no_answer" else {}
+            run = a_run(case, f"run {name} {copy}", review_reasons=reasons, **ended)
             bench.store.runs.finish(run)
             if copy == "accepted":
                 bench.store.decisions.append(accepted(run))

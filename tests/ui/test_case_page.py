@@ -13,7 +13,7 @@ from streamlit.testing.v1 import AppTest
 
 from masis.llm.recordings import RecordedReply
 from masis.schema.actor import Actor
-from masis.schema.case import Case
+from masis.schema.case import Case, case_of
 from masis.schema.review import Decision
 from masis.schema.run import Run
 from masis.services import Workbench, demo_cases
@@ -367,3 +367,36 @@ def test_without_a_case_the_page_lists_those_with_several_runs(
 ) -> None:
     assert audited_workbench.store.runs.cases_with_several() == (CASE,)
     assert "Cases with several audits" in texts(open_page("compare"))
+
+
+@pytest.mark.parametrize("audited", [False, True])
+def test_a_case_without_an_answer_says_why_and_shows_what_was_thought_folded(
+    tmp_path: Path, serve: Serve, audited: bool
+) -> None:
+    path = tmp_path / "none.db"
+    workbench = Workbench.open(path)
+    record = {
+        "id": "none",
+        "query": "How tall is the mill?",
+        "evidence": [{"id": "1", "text": "The mill is 18 metres tall."}],
+        "no_answer": {"code": "refused", "message": "I <b>can't</b> help [9]."},
+        "reasoning": "Perhaps **20** metres [8]?",
+    }
+    case = case_of(record)
+    workbench.cases.add(ADA, [case])
+    if audited:
+        workbench.audits.audit(ADA, case)
+    workbench = serve(path)
+    app = page(case="none")
+    assert not app.exception
+    assert any("No answer: refused" in each.value for each in app.warning)
+    assert "Model's reasoning, not audited" in [each.label for each in app.expander]
+    shown = [each.value for each in app.text]
+    assert "I <b>can't</b> help [9]." in shown
+    assert "Perhaps **20** metres [8]?" in shown
+    if audited:
+        summary = workbench.store.cases.summary("none")
+        assert (summary.standing, summary.reasons, summary.flags) == ("no_answer", ("answer_refused",), ("no_answer",))
+        assert summary.headline == "No answer. The system refused to answer: I <b>can't</b> help [9]."
+        decide(workbench, "none", "reject", reason="It refused.")
+        assert workbench.store.cases.summary("none").standing == "decided"

@@ -94,7 +94,7 @@ def test_what_makes_no_sense_in_the_address_filters_nothing(query: dict[str, str
 
 def test_who_may_not_see_what_the_audit_found_filters_by_that_as_a_whole(query: dict[str, str]) -> None:
     query["standing"] = "to_review,decided"
-    assert address.standings() == ("failed", "decided", "wrong", "not_confirmed", "nothing_found")
+    assert address.standings() == ("failed", "no_answer", "decided", "wrong", "not_confirmed", "nothing_found")
 
 
 def test_what_is_put_into_the_address_comes_out_again(query: dict[str, str]) -> None:

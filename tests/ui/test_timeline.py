@@ -122,3 +122,12 @@ def test_a_step_without_a_result_is_not_ticked_off_and_the_end_says_why_it_faile
 def test_nothing_has_happened_yet() -> None:
     assert drawn([], "running")["live"] == "Beginning"
     assert waiting("Two first.")["waiting"] == "Two first."
+
+
+def test_a_case_without_an_answer_ends_by_saying_so() -> None:
+    events: list[Event] = []
+    run_audit({"query": "How tall?", "evidence": ["18 m"], "error": "It broke"}, on_event=events.append)
+    shown = timeline(events, "finished", events[-1].at)
+    assert shown["end"]["text"] == "No answer"
+    assert any("It broke" in detail for detail in shown["end"]["details"])
+    assert [group["title"] for group in shown["groups"]] == []

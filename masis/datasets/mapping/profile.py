@@ -78,7 +78,7 @@ class Profile(Record):
     ``evidence_sources`` are the ids and sources of an evidence that is plain texts, in the same order. ``citations``
     are objects with ``start`` and ``end`` in the answer, ``evidence_id`` and perhaps a ``quote``; ``labels`` are
     objects with ``text``, ``verdict``, whose ``words`` have a meaning, and perhaps a ``note``. ``drafted`` says that
-    answers are absent on purpose: an audit drafts them.
+    answers are absent on purpose: an audit drafts them. ``reasoning`` leads to what a model thought before it answered.
     """
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9-]*$")
@@ -96,6 +96,7 @@ class Profile(Record):
     evidence_ids: Paths = ()
     evidence_sources: Paths = ()
     messages: Paths = ()
+    reasoning: Paths = ()
     whole: Paths = ()
     chunk: EvidencePaths = EvidencePaths()
     citations: Paths = ()

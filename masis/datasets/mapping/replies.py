@@ -6,11 +6,12 @@ reply; of a reply alone the evidence is what its citations quote.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from masis.datasets.mapping.profile import Converter
 from masis.datasets.paths import text_of, value_at
+from masis.schema.answers import is_thought, thought_of, thoughts_in
 from masis.schema.columns import parsed
 
 
@@ -22,6 +23,8 @@ class Reply(NamedTuple):
     citations: list[dict[str, Any]]
     quoted_only: bool = False
     """Whether the texts of the evidence are what the citations quote, for the documents are not in the row."""
+    reasoning: str = ""
+    """What the model thought before it answered."""
 
 
 def read_reply(kind: Converter, reply: Any, row: Any) -> Reply | None:
@@ -59,8 +62,9 @@ class _Sources:
         place = {"start": start, "end": end, "evidence_id": evidence_id}
         self._citations.append({**place, **kept, "provider": self._provider})
 
-    def reply(self, answer: str) -> Reply:
-        return Reply(answer, list(self.by_id.values()), self._citations, self._quoted_only)
+    def reply(self, answer: str, thoughts: Iterable[str] = ()) -> Reply:
+        reasoning = "\n\n".join(filter(None, thoughts))
+        return Reply(answer, list(self.by_id.values()), self._citations, self._quoted_only, reasoning)
 
 
 def _items(value: Any) -> Iterator[dict[str, Any]]:
@@ -88,6 +92,8 @@ def _anthropic(reply: dict[str, Any], request: dict[str, Any]) -> Reply | None:
     sources = _Sources("anthropic")
     _add_anthropic_documents(request, sources)
     known = frozenset(id_ for id_, chunk in sources.by_id.items() if chunk["text"])
+    if reply.get("stop_reason") == "refusal":  # what was written until then is no answer, says the API's guide
+        return sources.reply("")
     answer = ""
     for block in _items(reply.get("content")):
         if block.get("type") != "text":
@@ -117,7 +123,7 @@ def _anthropic(reply: dict[str, Any], request: dict[str, Any]) -> Reply | None:
                 page=_whole(given.get("start_page_number")),
             )
         answer += text
-    return sources.reply(answer)
+    return sources.reply(answer, [thoughts_in(reply)])
 
 
 def _add_anthropic_documents(request: dict[str, Any], sources: _Sources) -> None:
@@ -144,19 +150,21 @@ def _add_anthropic_documents(request: dict[str, Any], sources: _Sources) -> None
 def _openai_responses(reply: dict[str, Any], request: dict[str, Any]) -> Reply | None:
     if not isinstance(reply.get("output"), list):
         return None
-    answer, sources = "", _Sources("openai")
+    answer, sources, thoughts = "", _Sources("openai"), list[str]()
     for item in _items(reply["output"]):
         if item.get("type") == "file_search_call":
             for number, result in enumerate(_items(item.get("results")), 1):
                 file_id = _words(result.get("file_id")) or f"result_{number}"
                 name = file_id if file_id not in sources.by_id else f"{file_id}#{number}"
                 sources.add(name, _words(result.get("text")), result.get("filename"))
+        if is_thought(item):
+            thoughts.append(thought_of(item))
         for part in _items(item.get("content")) if item.get("type") == "message" else ():
             text = _words(part.get("text"))
             for note in _items(part.get("annotations")):
                 _add_annotation(note, len(answer), len(text), sources)
             answer += text
-    return sources.reply(answer)
+    return sources.reply(answer, thoughts)
 
 
 def _openai_chat(reply: dict[str, Any], request: dict[str, Any]) -> Reply | None:
@@ -168,7 +176,7 @@ def _openai_chat(reply: dict[str, Any], request: dict[str, Any]) -> Reply | None
     for note in _items(message.get("annotations")):
         flat = {**note, **(note.get("url_citation") or {})} if isinstance(note.get("url_citation"), dict) else note
         _add_annotation(flat, 0, len(answer), sources)
-    return sources.reply(answer)
+    return sources.reply(answer, [thoughts_in(message)])
 
 
 def _add_annotation(note: dict[str, Any], offset: int, length: int, sources: _Sources) -> None:
@@ -197,7 +205,10 @@ def _gemini(reply: dict[str, Any], request: dict[str, Any]) -> Reply | None:
     candidate = next(_items(reply.get("candidates")), None)
     if candidate is None:
         return None
-    parts = [_words(part.get("text")) for part in _items(_at(candidate, "content.parts"))]
+    held_parts = list(_items(_at(candidate, "content.parts")))
+    # Supports count the parts that came, thoughts among them; of the answer these take up nothing.
+    parts = ["" if is_thought(part) else _words(part.get("text")) for part in held_parts]
+    answer = "".join(parts)
     grounding, sources, ids = _at(candidate, "groundingMetadata", "grounding_metadata"), _Sources("gemini"), list[str]()
     for number, chunk in enumerate(_items(_at(grounding, "groundingChunks", "grounding_chunks")), 1):
         held = _at(chunk, "retrievedContext", "retrieved_context", "web")
@@ -210,11 +221,17 @@ def _gemini(reply: dict[str, Any], request: dict[str, Any]) -> Reply | None:
         offset, content = sum(map(len, parts[:part])), parts[part].encode()
         start = _whole(_at(segment, "startIndex", "start_index")) or 0
         end = _whole(_at(segment, "endIndex", "end_index")) or len(content)
-        first, last = (len(content[: max(at, 0)].decode(errors="ignore")) for at in (start, end))
+        first, last = (offset + len(content[: max(at, 0)].decode(errors="ignore")) for at in (start, end))
+        words = _words(segment.get("text"))
+        if words and answer[first:last] != words and answer.count(words) == 1:  # counted over the thoughts
+            first = answer.index(words)
+            last = first + len(words)
+        elif is_thought(held_parts[part]):
+            continue
         for index in _at(support, "groundingChunkIndices", "grounding_chunk_indices") or ():
             if isinstance(index, int) and 0 <= index < len(ids):
-                sources.cite(offset + first, offset + last, ids[index])
-    return sources.reply("".join(parts))
+                sources.cite(first, last, ids[index])
+    return sources.reply(answer, [thoughts_in(_at(candidate, "content"))])
 
 
 # Cohere: v2 messages with sources, v1 replies with document ids
@@ -239,7 +256,7 @@ def _cohere(reply: dict[str, Any], request: dict[str, Any]) -> Reply | None:
         if start is not None and end is not None:
             for id_ in ids:
                 sources.cite(start, end, id_)
-    return sources.reply(answer)
+    return sources.reply(answer, [thoughts_in(body)])
 
 
 def _cohere_text(held: Any) -> str:

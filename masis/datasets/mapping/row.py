@@ -12,6 +12,7 @@ from masis.datasets.mapping.replies import read_reply
 from masis.datasets.paths import text_of, value_at
 from masis.datasets.rows import Row
 from masis.errors import InputError
+from masis.schema.answers import cut_off_in, no_answer_in
 from masis.schema.case import Case, case_of
 from masis.schema.columns import cited_by_place, parsed
 from masis.schema.explain import kind_of, name_elsewhere
@@ -47,6 +48,7 @@ class MappedRow(NamedTuple):
 
 def read_row(row: Row, profile: Profile, names: FieldMap) -> MappedRow:
     """Return the case that a row holds, or what is wrong with it."""
+    noted: list[InputError] = []
     try:
         if isinstance(row.value, InputError):
             raise row.value
@@ -65,11 +67,12 @@ def read_row(row: Row, profile: Profile, names: FieldMap) -> MappedRow:
                 return MappedRow(row.number, row.end, None, tuple(reading.problems))
             absent = {"answer": None, **{field: None for field, key in names.items() if key is None}}
             case = case_of(data, "", absent)
+            noted = reading.notes
     except InputError as error:
         return MappedRow(row.number, row.end, None, (error,))
     except RecursionError:
         return MappedRow(row.number, row.end, None, (InputError("is nested too deeply", cure="Flatten it."),))
-    notes = []
+    notes = list(noted)
     if isinstance(whole, dict) and case.messages and not isinstance(case.messages, tuple):
         problem = "is no conversation: it is kept as it is, and no page shows it"
         cure = 'Write it as "messages": [{"role": "user", "content": "..."}, ...].'
@@ -114,14 +117,22 @@ class _Reading:
     def __init__(self, row: dict[str, Any], profile: Profile, names: FieldMap) -> None:
         self._row, self._profile, self._names = row, profile, names
         self.problems: list[InputError] = []
+        self._no_answer: dict[str, str] | None = None
+        self._reasoning = ""
+        self.notes: list[InputError] = []
 
     def case(self) -> dict[str, Any]:
         """Return the fields of the case."""
         metadata: dict[str, Any] = {"profile": self._profile.name}
         answer, evidence, citations = self._answer(metadata)
         data: dict[str, Any] = {"query": self._text(self._at("query"), "query", required=True)}
-        if answer is not None:
+        if self._no_answer is not None:
+            data["no_answer"] = self._no_answer
+        elif answer is not None:
             data["answer"] = self._text(answer, "answer")
+            self._note_if_cut_off(metadata)
+        if self._reasoning:
+            data["reasoning"] = self._reasoning
         data["evidence"] = self._evidence(evidence, answer)
         parts = {"citations": citations, "labels": self._labels(), "messages": self._at("messages")}
         data |= {name: part for name, part in parts.items() if part not in (None, [], {})}
@@ -139,9 +150,17 @@ class _Reading:
             self._wrong(f"is {kind_of(identifier)}, must be text", "id")
         return {"id": content_id(data) if identifier is None else str(identifier), **data}
 
+    def _note_if_cut_off(self, metadata: dict[str, Any]) -> None:
+        """Note that a reply ended before its answer did: what is missing from it is no fault of the writing."""
+        if self._profile.converter is not None and (why := cut_off_in(self._row)) is not None:
+            metadata["cut_off"] = why
+            problem = f"was cut off ({why}): it is audited as far as it goes"
+            self.notes.append(InputError(problem, cure="Ask again, with more tokens.", field="answer"))
+
     def _refuse_unread(self, rest: dict[str, Any], data: dict[str, Any]) -> None:
         """Note a key that holds a part of the case and is not read: it may be what is wrong where something is."""
-        drafted: FieldMap = {"answer": None} if self._profile.drafted else self._names
+        absent = self._profile.drafted or self._no_answer is not None
+        drafted: FieldMap = {"answer": None} if absent else self._names
         try:
             if not self.problems:
                 refuse_unread({**rest, **data}, (key for key in rest if key not in FIELDS), drafted)
@@ -179,8 +198,13 @@ class _Reading:
         profile = self._profile
         answer, evidence = self._at("answer"), self._at("evidence")
         if profile.converter is None:
+            self._no_answer = no_answer_in(self._row, answer)
+            self._reasoning = text_of(self._at("reasoning")) or ""
             return answer, evidence, self._citations()
         reply = read_reply(profile.converter, self._at("reply") if profile.reply else self._row, self._row)
+        self._no_answer = no_answer_in(self._row, (reply.answer if reply else None) or answer)
+        if reply is None and self._no_answer is not None:
+            return None, evidence, []
         if reply is None:
             self._wrong(f"holds no reply of {profile.converter}", "reply", "Check the profile.")
             return answer, evidence, []
@@ -197,6 +221,7 @@ class _Reading:
             )
         if reply.quoted_only:
             metadata["evidence_from"] = "citations"
+        self._reasoning = reply.reasoning
         return reply.answer or answer, found, reply.citations
 
     def _citations(self) -> list[dict[str, Any]]:

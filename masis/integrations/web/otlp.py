@@ -151,7 +151,7 @@ def _case(spans: list[dict[str, Any]]) -> Case:
             (row,) = read_any(rows, profile, name="trace")
             if row.case is None:
                 raise row.problems[0]
-            if not (row.case.answer or "").strip():
+            if not (row.case.answer or "").strip() and row.case.unanswered is None:
                 raise InputError("is missing or empty", cure="Export the span that answers.", field="answer")
             return row.case
         except InputError as error:

@@ -22,7 +22,7 @@ from masis.audit.sampling import SAMPLE
 from masis.errors import BadReply, ContextFull, ProviderFailed, StepError
 from masis.llm.client import schemas, shared_schema
 from masis.llm.client.limits import Limiter
-from masis.llm.client.reply_parsing import Unreadable, read, validated
+from masis.llm.client.reply_parsing import Unreadable, parse, validated
 from masis.llm.client.retry import Again, NoTimeToRetry, RetryCancelled, RetryPolicy
 from masis.llm.client.server_capabilities import ServerCapabilities
 from masis.llm.prices import cost
@@ -374,7 +374,7 @@ class _Asking(Generic[R]):
             return self.shape(text=reply.text)
         try:
             common = call.schema is schemas.of(shared_schema.CommonReply)
-            answer = shared_schema.read_from(reply.text, self.shape) if common else read(reply.text, self.shape)
+            parsed = shared_schema.parse_from(reply.text, self.shape) if common else parse(reply.text, self.shape)
         except Unreadable as error:
             capabilities.read_badly(call.mode)
             if (repaired := self._repaired(reply.text, common)) is not None:
@@ -383,7 +383,8 @@ class _Asking(Generic[R]):
             raise TryFailed("malformed", self.unread, raw=reply.text) from None
         if changed := capabilities.read_well(call.mode):
             self._report_retry(changed, "malformed", 0.0)
-        return answer
+        self._report_repairs(parsed.repairs)
+        return parsed.record
 
     def _repaired(self, text: str, common: bool) -> R | None:
         """The record in a reply out of form, where the output validator can tell it for certain."""
@@ -399,17 +400,23 @@ class _Asking(Generic[R]):
             answer = validated(found.value, text, shape)
         except Unreadable:
             return None
-        self.repaired = found.repairs
-        words = ", ".join(found.repairs)
+        self._report_repairs(found.repairs)
+        return answer
+
+    def _report_repairs(self, repairs: tuple[str, ...]) -> None:
+        """Put on record what had to be overlooked in the reply that is read."""
+        if not repairs:
+            return
+        self.repaired = repairs
+        words = ", ".join(repairs)
         self._log_trouble(f"a reply was repaired: {words}", {})
         self.control.calls.emit(
             "call_repaired",
             f"{self.model.role}: the reply was repaired before it was read: {words}",
             role=self.model.role,
             model=self.model.name,
-            repaired=list(found.repairs),
+            repaired=list(repairs),
         )
-        return answer
 
     def _left_s(self) -> float:
         """Seconds left for all tries together; they count from the first turn on."""

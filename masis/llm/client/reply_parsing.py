@@ -1,10 +1,14 @@
-"""A reply's text, read into the record that was asked for.
+r"""A reply's text, read into the record that was asked for.
 
 Servers that don't enforce a schema send JSON in a code fence, with prose around it, after a stretch of thinking, or
 more than once. The last object binds, since earlier ones may be quoted from the answer under review; and
 where something that begins like the record stands after it, unfinished or out of form, nothing is read at all.
 
 ``NaN`` and ``Infinity`` are read as the numbers they name: what they mean for a score is not decided here.
+
+Read for certain, and recorded as a repair: a backslash that escapes nothing (``\(``), a line break inside a text, a
+comma before a closing bracket, and an object whose one known key holds the record (``{"result": {...}}``). What single
+fields may hold is said in ``masis/llm/roles/tolerances.py``.
 """
 
 from __future__ import annotations
@@ -12,9 +16,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ValidationError
+
+from masis.llm.client import schemas
 
 R = TypeVar("R", bound=BaseModel)
 
@@ -36,25 +42,143 @@ class Unreadable(ValueError):
 
 class _Found(NamedTuple):
     value: dict[str, Any]
+    start: int
     end: int
+
+
+class Parsed(NamedTuple, Generic[R]):
+    """A record, and what of the reply had to be overlooked to read it."""
+
+    record: R
+    repairs: tuple[str, ...] = ()
+
+
+def parse(text: str, shape: type[R]) -> Parsed[R]:
+    """Return the record in a reply. Raises Unreadable with the reason."""
+    if len(text) > LONGEST_REPLY:
+        raise Unreadable(f"the reply has {len(text):,} characters; at most {LONGEST_REPLY:,} are read")
+    try:
+        return _parse(text, shape)
+    except Unreadable:
+        mended, repairs = _mended(text)
+        if not repairs:
+            raise
+        found = _parse(mended, shape)
+        return found._replace(repairs=(*repairs, *found.repairs))
 
 
 def read(text: str, shape: type[R]) -> R:
     """The record in a reply. Raises Unreadable with the reason."""
-    if len(text) > LONGEST_REPLY:
-        raise Unreadable(f"the reply has {len(text):,} characters; at most {LONGEST_REPLY:,} are read")
+    return parse(text, shape).record
+
+
+def _parse(text: str, shape: type[R]) -> Parsed[R]:
+    names = shape.model_fields.keys()
     if (whole := _whole(text)) is not None:
-        return validated(whole, text, shape)
+        return _record(whole, text, shape)
     found = list(_objects(text))
     if not found:
         raise Unreadable("the reply holds no JSON object")
-    last_named = max(text.rfind(f'"{name}"') for name in shape.model_fields)
+    last_named = max(text.rfind(f'"{name}"') for name in names)
+    last_field, behind = None, len(text)
     for candidate in reversed(found):
-        if 0 <= text.find("{", candidate.end) < last_named:
+        if 0 <= text.find("{", candidate.end, behind) < last_named:
             raise Unreadable("the last JSON object of the reply is not finished")
-        if candidate.value.keys() & shape.model_fields.keys():
-            return validated(candidate.value, text, shape)
-    return validated(found[-1].value, text, shape)
+        fields = len(candidate.value.keys() & names)
+        # With less than half of the fields it is a remark about the record: {"confidence": "high"} was considered.
+        if 2 * fields >= len(names) or (not fields and _wrapped(candidate.value, shape)):
+            return _record(candidate.value, text, shape)
+        last_field, behind = last_field or (candidate if fields else None), candidate.start
+    return _record((last_field or found[-1]).value, text, shape)
+
+
+def _record(value: dict[str, Any], text: str, shape: type[R]) -> Parsed[R]:
+    if value.keys() & shape.model_fields.keys():
+        return Parsed(validated(value, text, shape))
+    if (inside := _wrapped(value, shape)) is not None:
+        return Parsed(validated(inside, text, shape), ("a wrapper around the record",))
+    return Parsed(validated(value, text, shape))
+
+
+_WRAPPERS = frozenset(
+    "answer arguments content data final json object output parameters properties record reply response result results "
+    "value".split()
+)
+"""Keys under which models put the record: names of a reply as such, never of something quoted in it (``example``)."""
+_DEEPEST_WRAPPER = 3
+
+
+def _wrapped(value: dict[str, Any], shape: type[BaseModel], depth: int = _DEEPEST_WRAPPER) -> dict[str, Any] | None:
+    """Return the record inside an object that has none of its fields; None where it isn't the only thing there.
+
+    Beside it there may be texts only, such as the ``type`` and ``title`` of a schema that was echoed: another object or
+    list could be the record as well.
+    """
+    held: list[tuple[str, Any]] = [(key, held) for key, held in value.items() if isinstance(held, dict | list) and held]
+    # "required" and the definitions of a schema that was echoed list names and forms, never values.
+    held = [(key, inside) for key, inside in held if key not in ("required", "$defs", "definitions")]
+    if len(held) != 1 or not depth:
+        return None
+    key, inside = held[0]
+    if isinstance(inside, list) and len(inside) == 1:
+        inside = inside[0]
+    names = {schemas.name_of(shape), shape.__name__.lower(), *_WRAPPERS}
+    if key.lower() not in names or not isinstance(inside, dict):
+        return None
+    return inside if inside.keys() & shape.model_fields.keys() else _wrapped(inside, shape, depth - 1)
+
+
+_STRING_OR_COMMA = re.compile(
+    r"""(?P<text>"(?:[^"\\]|\\.)*+(?:"|\Z))  # a text, its escapes walked over; to the end where nothing closes it
+      | (?P<comma>,)(?=\s{0,1000}[}\]])  # a comma with nothing behind it
+    """,
+    re.DOTALL | re.VERBOSE,
+)
+_ESCAPE = re.compile(r'\\(?:(?P<known>["\\/bfnrt]|u[0-9a-fA-F]{4})|(?P<quote>\')|)')
+_LINE_BREAKS = str.maketrans({"\n": "\\n", "\r": "\\r", "\t": "\\t"})
+
+
+def _mended(text: str) -> tuple[str, tuple[str, ...]]:
+    """Return a reply with what strict JSON refuses and can mean one thing only written as JSON has it."""
+    repairs: dict[str, None] = {}
+
+    def escaped(found: re.Match[str]) -> str:
+        if found["known"]:
+            return found[0]
+        repairs["a backslash that escapes nothing"] = None
+        return "'" if found["quote"] else "\\\\"  # \' is the quote in JavaScript and Python; JSON has no such escape
+
+    def mend(found: re.Match[str]) -> str:
+        if found["comma"]:
+            repairs["a comma too many"] = None
+            return ""
+        written = found["text"]
+        if "\\" in written:
+            written = _ESCAPE.sub(escaped, written)
+        if not written.isprintable() and (flat := written.translate(_LINE_BREAKS)) != written:
+            repairs["a line break in a text"] = None
+            written = flat
+        return written
+
+    opening = text.find("{")  # a quote in the prose before it would turn texts inside out
+    if opening < 0:
+        return text, ()
+    mended = text[:opening] + _STRING_OR_COMMA.sub(mend, text[opening:])
+    return mended, tuple(repairs)
+
+
+def record_at_the_end(text: str) -> str | None:
+    """Return the JSON object that a text ends with, but for a code fence; None where it ends otherwise.
+
+    Some servers file a whole reply under the model's reasoning and leave the content empty. What stands in the middle
+    of a thought is no reply; what the thought ends with is.
+    """
+    if len(text) > LONGEST_REPLY:
+        return None
+    found = list(_objects(text))
+    if not found or text[found[-1].end :].strip().strip("`").strip():
+        return None
+    return text[found[-1].start : found[-1].end]
 
 
 def _whole(text: str) -> dict[str, Any] | None:
@@ -73,7 +197,7 @@ def _objects(text: str) -> Iterator[_Found]:
         start, after = opening.start(), opening.start() + 1
         try:
             value, after = _DECODER.raw_decode(text, start)
-            yield _Found(value, after)
+            yield _Found(value, start, after)
         except json.JSONDecodeError as error:
             patience -= error.pos - start + len(text) // 100  # the error itself counts lines up to its place
         except (ValueError, RecursionError):  # a number of too many digits; too deep

@@ -31,9 +31,13 @@ def of(shape: type[BaseModel]) -> ReplySchema:
     """The strict schema of a reply model; made once for each. TypeError for what strict mode can't say."""
     schema = strict(shape.model_json_schema(), shape.__name__)
     text = json.dumps(schema, ensure_ascii=False, separators=(",", ":"))
-    # CritiqueReply -> critique_reply: letters, digits, underscores, at most 64
+    return ReplySchema(name_of(shape), schema, text)
+
+
+def name_of(shape: type[BaseModel]) -> str:
+    """Return the name of a reply on the wire: letters, digits, underscores, at most 64 (``critique_reply``)."""
     snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", shape.__name__).lower()
-    return ReplySchema(re.sub(r"[^a-z0-9_]", "_", snake)[:64], schema, text)
+    return re.sub(r"[^a-z0-9_]", "_", snake)[:64]
 
 
 def strict(schema: dict[str, Any], where: str = "reply") -> dict[str, Any]:

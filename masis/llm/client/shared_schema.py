@@ -17,7 +17,7 @@ from typing import TypeVar, get_args
 
 from pydantic import BaseModel, create_model
 
-from masis.llm.client.reply_parsing import Unreadable, read
+from masis.llm.client.reply_parsing import Parsed, Unreadable, parse
 from masis.llm.roles.prompting import Prompt
 from masis.llm.roles.replies import (
     CheckedClaimsReply,
@@ -64,16 +64,22 @@ def asked_in(prompt: Prompt, shape: type[BaseModel]) -> Prompt:
 
 
 def read_from(text: str, shape: type[R]) -> R:
+    """The record in the field that was to be filled. Raises ``Unreadable`` as ``parse_from`` does."""
+    return parse_from(text, shape).record
+
+
+def parse_from(text: str, shape: type[R]) -> Parsed[R]:
     """The record in the field that was to be filled; what stands in the others is not looked at.
 
     A server that takes a schema and does not enforce it may send the record without the form around it: read all the
-    same. Raises ``reading.Unreadable`` where there is neither.
+    same. Raises ``Unreadable`` where there is neither.
     """
     try:
-        return held(read(text, holding(shape)), shape)
+        form = parse(text, holding(shape))
+        return Parsed(held(form.record, shape), form.repairs)
     except Unreadable:
         with contextlib.suppress(Unreadable):
-            return read(text, shape)
+            return parse(text, shape)
         raise
 
 

@@ -66,8 +66,36 @@ class Anthropic(SdkProvider):
             "extra_body": more,
         }
 
-    def _said(self, body: Any, call: Call) -> Said | None:
-        if not isinstance(body, dict) or not isinstance(body.get("content"), list):
+    def _error_in(self, body: dict[str, Any]) -> Any:
+        if error := body.get("error"):
+            return error
+        return {"message": body.get("message") or ""} if body.get("type") == "error" else None
+
+    def _of_events(self, events: list[dict[str, Any]], done: bool) -> dict[str, Any] | None:
+        """Return the message that the events make up; None where its last event is missing."""
+        body: dict[str, Any] = {}
+        blocks: dict[Any, dict[str, Any]] = {}
+        for event in events:
+            match event:
+                case {"type": "error", "error": error}:
+                    return {"type": "error", "error": error}
+                case {"type": "message_start", "message": dict(message)}:
+                    body |= message
+                case {"type": "content_block_start", "index": int(index), "content_block": dict(block)}:
+                    blocks[index] = {**block, "input": "", "text": str(block.get("text") or "")}
+                case {"type": "content_block_delta", "index": int(index), "delta": dict(delta)} if index in blocks:
+                    blocks[index]["text"] += str(delta.get("text") or "")
+                    blocks[index]["input"] += str(delta.get("partial_json") or "")
+                case {"type": "message_delta", "delta": dict(delta)}:
+                    body |= delta
+                    if isinstance(event.get("usage"), dict):
+                        body["usage"] = {**(body.get("usage") or {}), **event["usage"]}
+        if not any(event.get("type") == "message_stop" for event in events):
+            return None
+        return body | {"content": list(blocks.values())}
+
+    def _said(self, body: dict[str, Any], call: Call) -> Said | None:
+        if not isinstance(body.get("content"), list):
             return None
         usage, stop = body.get("usage"), str(body.get("stop_reason"))
         cached, written = count(usage, "cache_read_input_tokens"), count(usage, "cache_creation_input_tokens")
@@ -88,6 +116,8 @@ def _text(blocks: list[Any]) -> str:
         match block:
             case {"type": "text", "text": str(text)}:
                 parts.append(text)
+            case {"type": "tool_use", "input": str(written)}:  # of a stream
+                parts.append(written)
             case {"type": "tool_use"}:
                 parts.append(json.dumps(block.get("input"), ensure_ascii=False))
     return "\n".join(parts)

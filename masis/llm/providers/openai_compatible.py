@@ -7,11 +7,13 @@ are merely compatible leave fields out, and a deadline counts over the whole rep
 from __future__ import annotations
 
 import hashlib
+import json
 from typing import Any
 from urllib.parse import urlsplit
 
 import openai
 
+from masis.llm.client.reply_parsing import record_at_the_end
 from masis.llm.endpoints import Endpoint
 from masis.llm.providers.base import Call, Tokens, count
 from masis.llm.providers.sdk_provider import End, Said, SdkProvider
@@ -20,6 +22,10 @@ OPENAI_HOST = "api.openai.com"
 AZURE_HOSTS = ".openai.azure.com"
 ENDS: dict[str, End] = {"content_filter": "filtered", "length": "limit"}
 """What a reason to finish means; any other is the end of a whole reply."""
+REASONING = ("reasoning_content", "reasoning")
+"""Keys beside the content that hold what the model thought."""
+THOUGHTS = frozenset(("thinking", "reasoning"))
+"""Types of the parts of a content that hold what the model thought (Mistral)."""
 
 
 class OpenAICompatible(SdkProvider):
@@ -74,16 +80,42 @@ class OpenAICompatible(SdkProvider):
             more["prompt_cache_key"] = digest[:32]
         return {"model": call.model, "messages": messages, "extra_body": more}
 
-    def _said(self, body: Any, call: Call) -> Said | None:
-        # OpenRouter and others send an error with status 200.
-        if isinstance(body, dict) and "choices" not in body and body.get("error"):
-            code = body["error"].get("code") if isinstance(body["error"], dict) else None
-            raise self._refused(code if isinstance(code, int) and 400 <= code < 600 else 500, {}, body, call)
-        match body:
-            case {"choices": [dict(choice), *_]}:
-                pass
-            case _:
-                return None
+    def _error_in(self, body: dict[str, Any]) -> Any:
+        if error := body.get("error"):
+            return error
+        choice = _first_choice(body)
+        message = choice.get("message")
+        error = choice.get("error") or (message.get("error") if isinstance(message, dict) else None)
+        if error or choice.get("finish_reason") == "error":
+            return error or {"message": "the provider ended the reply with an error"}
+        if body.get("object") == "error" or body.get("type") == "error":  # vLLM before 0.10, FastChat
+            return {"message": body.get("message") or "", "code": body.get("code"), "type": body.get("type")}
+        # OpenRouter and some proxies leave out the object around code and message.
+        bare = "choices" not in body and "code" in body and isinstance(body.get("message"), str)
+        return {"message": body["message"], "code": body["code"]} if bare else None
+
+    def _of_events(self, events: list[dict[str, Any]], done: bool) -> dict[str, Any] | None:
+        """Return the completion that the deltas make up: their texts joined, and what came last of all else."""
+        joined: dict[str, str] = {}
+        body: dict[str, Any] = {}
+        finish = None
+        for event in events:
+            body |= {name: event[name] for name in ("model", "usage", "error") if event.get(name)}
+            choice = _first_choice(event)
+            finish = choice.get("finish_reason") or finish
+            said = choice.get("delta") or choice.get("message")
+            texts = said if isinstance(said, dict) else {}
+            for name in (*REASONING, "content", "refusal"):
+                if isinstance(texts.get(name), str):
+                    joined[name] = joined.get(name, "") + texts[name]
+        if finish is None and not done and not body.get("error"):
+            return None
+        return body | {"choices": [{"message": joined, "finish_reason": finish}]}
+
+    def _said(self, body: dict[str, Any], call: Call) -> Said | None:
+        choice = _first_choice(body)
+        if not choice:
+            return None
         message, usage = choice.get("message"), body.get("usage")
         message = message if isinstance(message, dict) else {}
         tokens = Tokens(
@@ -96,13 +128,46 @@ class OpenAICompatible(SdkProvider):
         if isinstance(declined := message.get("refusal"), str) and declined.strip():
             return Said(declined, body.get("model"), tokens, "declined")
         end = ENDS.get(str(choice.get("finish_reason")), "whole")
-        return Said(_text(message.get("content")), body.get("model"), tokens, end)
+        text = _text(message.get("content"))
+        if call.mode != "text" and not text.strip():
+            text = _called(message) or _filed_as_reasoning(message) or ""
+        return Said(text, body.get("model"), tokens, end)
+
+
+def _first_choice(body: dict[str, Any]) -> dict[str, Any]:
+    """Return the first of the choices; empty where there is none."""
+    choices = body.get("choices")
+    return choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
+
+
+def _called(message: dict[str, Any]) -> str | None:
+    """Return what the model called a function with, where that is its whole reply; None where it is not.
+
+    Some models and servers answer a schema with a call of a function that has its name. Of several calls none is taken.
+    """
+    calls = message.get("tool_calls") or [{"function": message.get("function_call")}]
+    functions = [each.get("function") for each in calls if isinstance(each, dict)] if isinstance(calls, list) else []
+    match functions:
+        case [{"arguments": str(arguments)}]:
+            return arguments
+        case [{"arguments": dict(arguments)}]:  # Ollama
+            return json.dumps(arguments, ensure_ascii=False)
+    return None
+
+
+def _filed_as_reasoning(message: dict[str, Any]) -> str | None:
+    """Return the record with which the model's reasoning ends, where there is nothing beside it.
+
+    Servers whose reasoning parser finds no end of the thoughts file the whole reply under them (vLLM, Ollama).
+    """
+    thoughts = [message[name] for name in REASONING if isinstance(message.get(name), str)]
+    return record_at_the_end(thoughts[0]) if thoughts else None
 
 
 def _text(content: Any) -> str:
     """The text of a message, which some servers send in parts."""
     parts = content if isinstance(content, list) else [{"text": content}]
-    texts = (part.get("text") for part in parts if isinstance(part, dict))
+    texts = (part.get("text") for part in parts if isinstance(part, dict) and part.get("type") not in THOUGHTS)
     return "".join(text for text in texts if isinstance(text, str))
 
 

@@ -14,6 +14,8 @@ from masis.llm.client.retry import retry_after
 from masis.llm.providers.base import Trouble, TryFailed
 
 LONGEST_MESSAGE = 300
+_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
+"""Control characters, and those that turn a line around or hide a part of it: a terminal or a page would obey them."""
 LARGER_CONTEXT = (
     "Start the server with a larger context (llama-server -c 32768, OLLAMA_CONTEXT_LENGTH=32768, Context Length in LM "
     "Studio), or choose a model that has one."
@@ -91,6 +93,31 @@ def from_status(
     )
 
 
+_STATUS_OF: dict[str, int] = {
+    **dict.fromkeys(("rate_limit_error", "rate_limit_exceeded", "too_many_requests"), 429),
+    **dict.fromkeys(("insufficient_quota", "billing_error"), 402),
+    **dict.fromkeys(("authentication_error", "invalid_api_key"), 401),
+    "permission_error": 403,
+    "not_found_error": 404,
+    **dict.fromkeys(("invalid_request_error", "content_filter"), 400),
+    "request_too_large": 413,
+}
+"""What an error's own code or type means, where a server sends it with a status of 200 and no number."""
+
+
+def status_within(body: Any) -> int:
+    """Return the status that an error body names, as a number or by its code; 500 where it names none."""
+    error = body.get("error") if isinstance(body, Mapping) else None
+    for held in (each for each in (error, body) if isinstance(each, Mapping)):
+        for name in ("code", "status", "status_code", "type"):
+            given = held.get(name)
+            if isinstance(given, str):
+                given = int(given) if given.isdecimal() and len(given) == 3 else _STATUS_OF.get(given)
+            if isinstance(given, int) and 400 <= given < 600:
+                return given
+    return 500
+
+
 def from_connection(error: BaseException, address: str) -> TryFailed:
     """The failure behind a connection's error, as far down as its causes tell."""
     names: list[str] = []
@@ -117,7 +144,7 @@ def refusal(body: Any) -> Refusal:
         except (ValueError, RecursionError):
             text = body if isinstance(body, str) else body.decode("utf-8", "replace")
             return Refusal("" if text.lstrip()[:1] == "<" else text[:2000], "", "")
-    error = body.get("error", body) if isinstance(body, dict) else {}
+    error = (body.get("error") or body) if isinstance(body, dict) else {}
     if isinstance(error, str):
         return Refusal(error[:2000], "", "")
     if not isinstance(error, dict):
@@ -141,7 +168,7 @@ def scrubbed(text: str, key: str = "") -> str:
     """A server's own words without the key, nor what looks like one, on one line and cut."""
     if key:
         text = text.replace(key, "[key]")
-    text = " ".join(_KEY.sub("[key]", text).split())
+    text = _UNPRINTABLE.sub("\ufffd", " ".join(_KEY.sub("[key]", text).split()))
     return text if len(text) <= LONGEST_MESSAGE else text[: LONGEST_MESSAGE - 1] + "…"
 
 

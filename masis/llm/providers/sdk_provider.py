@@ -78,24 +78,56 @@ class SdkProvider(ABC):
         """Return the arguments of a call."""
 
     @abstractmethod
-    def _said(self, body: Any, call: Call) -> Said | None:
-        """Return what a body says; None where it is none of this API. Raises TryFailed for an error within it."""
+    def _said(self, body: dict[str, Any], call: Call) -> Said | None:
+        """Return what a body says; None where it is none of this API."""
+
+    @abstractmethod
+    def _error_in(self, body: dict[str, Any]) -> Any:
+        """Return the error that a body holds in the place of a reply; empty where it holds none."""
+
+    @abstractmethod
+    def _of_events(self, events: list[dict[str, Any]], done: bool) -> dict[str, Any] | None:
+        """Return the body that the events of a stream make up; None where it broke off: ``done`` says it did not."""
 
     def answer(self, call: Call) -> Reply:
         """Make one try. Raises TryFailed."""
-        body = awaited(self._body(call))
-        parsed = None
-        with suppress(ValueError, RecursionError):
-            parsed = json.loads(body)
-        said = self._said(parsed, call)
+        content = awaited(self._body(call))
+        body = self._parsed(content)
+        # OpenRouter and others send an error with status 200, also beside choices that are null or empty.
+        if error := self._error_in(body):
+            held = {"error": error}
+            raise self._refused(provider_errors.status_within(held), {}, held, call)
+        said = self._said(body, call)
         if said is None:
-            raw = body[:RAW_MOST].decode("utf-8", "replace")
-            raise TryFailed("malformed", f"the server's reply is no {self.reply_name}", raw=raw)
+            raise self._no_reply(content, body)
         text, limit = whole_characters(said.text), call.max_tokens * call.room
         answered_by = said.answered_by[:200] if isinstance(said.answered_by, str) else None
         if failure := _failure(said, text, limit):
             raise TryFailed(*failure, raw=text, answered_by=answered_by, tokens=said.tokens)
         return Reply(text, answered_by, said.tokens)
+
+    def _parsed(self, content: bytes) -> dict[str, Any]:
+        """Return the object that a server sent; empty where it sent none. Raises TryFailed for half a stream."""
+        if content.lstrip()[:6] in (b"data: ", b"event:"):  # though no stream was asked for
+            if (body := self._of_events(*_events(content))) is None:
+                raise TryFailed("reset", "the stream ended before the reply did")
+            return body
+        try:
+            parsed = json.loads(content)
+        except (ValueError, RecursionError):
+            return {}
+        if isinstance(parsed, list) and len(parsed) == 1:  # so Gemini's compatible API sends its errors
+            parsed = parsed[0]
+        return parsed if isinstance(parsed, dict) else {}
+
+    def _no_reply(self, content: bytes, body: dict[str, Any]) -> TryFailed:
+        """Return the failure behind a body that holds neither a reply nor an error by its name."""
+        message = f"the server's reply is no {self.reply_name}"
+        if content.lstrip()[:1] == b"<":
+            message = f"{message} but a web page: check the address, and whether a proxy wants a sign-in"
+        elif own := provider_errors.scrubbed(provider_errors.refusal(body).message, self._key):
+            message = f"{message}: {own}"
+        return TryFailed("malformed", message, raw=content[:RAW_MOST].decode("utf-8", "replace"))
 
     async def _body(self, call: Call) -> bytes:
         """Return what the server sends, within the time that the call has. Raises TryFailed.
@@ -130,6 +162,22 @@ class SdkProvider(ABC):
             key=self._key,
             provider=self._endpoint.name,
         )
+
+
+def _events(content: bytes) -> tuple[list[dict[str, Any]], bool]:
+    """Return the objects of a stream of server-sent events, and whether it says that it is done."""
+    events, done = list[dict[str, Any]](), False
+    for line in content.splitlines():
+        if not line.startswith(b"data:"):
+            continue
+        data = line[len(b"data:") :].strip()
+        if data == b"[DONE]":
+            done = True
+            break
+        with suppress(ValueError, RecursionError):
+            if isinstance(event := json.loads(data), dict):
+                events.append(event)
+    return events, done
 
 
 def _failure(said: Said, text: str, limit: int) -> tuple[Trouble, str] | None:

@@ -1,6 +1,7 @@
 """What a model is asked to answer: one record a prompt.
 
-Fields stand in the order in which they are to be written: reasons before the verdicts that rest on them. Scores are let
+Fields stand in the order in which they are to be written: reasons before the verdicts that rest on them. Each has a
+kind (``Number``, ``ChunkName``, ``VerdictWord``), and ``tolerances.py`` says what may be written for it. Scores are let
 through as they come (0.85, 85, "high", NaN): the rules in code read them (``masis/audit/measures/scores.py``), and what
 is no number is unscored. Anything else of a wrong type makes the reply malformed; unknown fields are ignored.
 """
@@ -8,24 +9,21 @@ is no number is unscored. Anything else of a wrong type makes the reply malforme
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, WithJsonSchema
+from pydantic import BaseModel, BeforeValidator, ConfigDict, WithJsonSchema, model_validator
 
+from masis.llm.roles.tolerances import tolerant
 from masis.schema.audit import ChangeKind, IssueType
 from masis.schema.case import Severity
 
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
-_BETWEEN_WORDS = re.compile(r"[\s_\-]+")
+
+Item = TypeVar("Item")
 
 
 def _storable(value: Any) -> Any:
     return _UNSTORABLE.sub("\ufffd", value) if isinstance(value, str) else value
-
-
-def _word(value: Any) -> Any:
-    """``Missing info`` as ``missing_info``: a word of a closed set counts however it is written."""
-    return _BETWEEN_WORDS.sub("_", _storable(value).strip()).lower() if isinstance(value, str) else value
 
 
 def _without_words(schema: dict[str, Any]) -> None:
@@ -36,20 +34,39 @@ def _one_of(*words: str) -> WithJsonSchema:
     return WithJsonSchema({"type": "string", "enum": list(words)})
 
 
-Number = Annotated[Any, BeforeValidator(_storable), WithJsonSchema({"type": "number"})]
+Number = Annotated[
+    Any, BeforeValidator(_storable), BeforeValidator(tolerant("score")), WithJsonSchema({"type": "number"})
+]
 """A score as the model gave it; nothing is promised."""
-Count = Annotated[Any, BeforeValidator(_storable), WithJsonSchema({"type": "integer"})]
+Count = Annotated[
+    Any, BeforeValidator(_storable), BeforeValidator(tolerant("row")), WithJsonSchema({"type": "integer"})
+]
 """The number of a row, as the model gave it."""
 Text = Annotated[str, BeforeValidator(_storable)]
 """Text that a database and a file can keep."""
 TextOrEmpty = Annotated[str, BeforeValidator(lambda value: "" if value is None else _storable(value))]
 """Text that may be empty; null means the same."""
+ChunkName = Annotated[Text, BeforeValidator(tolerant("chunk"))]
+"""What a model calls a chunk of evidence."""
+ChunkNameOrEmpty = Annotated[TextOrEmpty, BeforeValidator(tolerant("chunk"))]
+Flag = Annotated[bool, BeforeValidator(tolerant("flag"))]
+"""Yes or no. There is no default: a reply that leaves it open hasn't said it."""
+ListOrEmpty = Annotated[list[Item], BeforeValidator(tolerant("list"))]
+"""A list that may be empty; null and no field mean the same. One that a reply is asked for is a plain list."""
 
 Stance = Literal["supports", "partly", "contradicts", "silent"]
 """What one chunk says on a claim."""
-StanceWord = Annotated[Any, BeforeValidator(_word), _one_of("supports", "partly", "contradicts", "silent")]
+StanceWord = Annotated[
+    Any,
+    BeforeValidator(_storable),
+    BeforeValidator(tolerant("word", "stance")),
+    _one_of("supports", "partly", "contradicts", "silent"),
+]
 VerdictWord = Annotated[
-    Any, BeforeValidator(_word), _one_of("supported", "partial", "contradicted", "unsupported", "unverifiable")
+    Any,
+    BeforeValidator(_storable),
+    BeforeValidator(tolerant("word", "verdict")),
+    _one_of("supported", "partial", "contradicted", "unsupported", "unverifiable"),
 ]
 """A word outside the set costs its own claim the verdict, not the other claims theirs."""
 
@@ -66,40 +83,47 @@ class Reply(BaseModel):
 class RaisedIssue(Reply):
     """One fault; ``location`` quotes the answer."""
 
-    type: Annotated[IssueType, BeforeValidator(_word)]
-    severity: Annotated[Severity, BeforeValidator(_word)]
+    type: Annotated[IssueType, BeforeValidator(tolerant("word", "issue type"))]
+    severity: Annotated[Severity, BeforeValidator(tolerant("word", "severity"))]
     description: Text
-    reasoning: Text
-    location: TextOrEmpty
-    suggestion: Text
-    evidence_ids: list[Text]
+    reasoning: TextOrEmpty = ""
+    location: TextOrEmpty = ""
+    suggestion: TextOrEmpty = ""
+    evidence_ids: ListOrEmpty[ChunkName] = []
 
 
 class CritiqueReply(Reply):
     """What the critic is asked for; the rest of both critic specs' fields follows from it (``roles/critic.py``)."""
 
-    critique_reasoning: Text
-    issues: list[RaisedIssue]
-    conflicting_evidence: list[Text]
-    hallucination_detected: bool
-    needs_retry: bool
+    critique_reasoning: TextOrEmpty
+    issues: ListOrEmpty[RaisedIssue] = []
+    conflicting_evidence: ListOrEmpty[Text] = []
+    hallucination_detected: Flag
+    needs_retry: Flag
     confidence: Number
     overall_quality_score: Number
     critique_confidence: Number
+
+    @model_validator(mode="after")
+    def _has_the_issues_it_speaks_of(self) -> Self:
+        """No list of issues means that there is none only where nothing else in the reply says that there are."""
+        if "issues" not in self.model_fields_set and (self.hallucination_detected or self.needs_retry):
+            raise ValueError("no issues are given, and a hallucination or a retry is")
+        return self
 
 
 class EvaluationReply(Reply):
     """Four scores with their reasons (MASIS-EVAL-FIELDS); the overall score is computed in code."""
 
-    faithfulness_reason: Text
+    faithfulness_reason: TextOrEmpty
     faithfulness: Number
-    relevance_reason: Text
+    relevance_reason: TextOrEmpty
     relevance: Number
-    completeness_reason: Text
+    completeness_reason: TextOrEmpty
     completeness: Number
-    reasoning_quality_reason: Text
+    reasoning_quality_reason: TextOrEmpty
     reasoning_quality: Number
-    improvement_suggestions: list[Text]
+    improvement_suggestions: ListOrEmpty[Text] = []
 
 
 class ListedClaim(Reply):
@@ -107,8 +131,8 @@ class ListedClaim(Reply):
 
     number: Count
     sentence: Count
-    words: TextOrEmpty
-    meaning: TextOrEmpty
+    words: TextOrEmpty = ""
+    meaning: TextOrEmpty = ""
 
 
 class ClaimsReply(Reply):
@@ -120,18 +144,18 @@ class ClaimsReply(Reply):
 class Passage(Reply):
     """What one chunk says on a claim, with its words; ``claim_words`` are those of the claim that it denies."""
 
-    evidence_id: Text
+    evidence_id: ChunkName
     stance: StanceWord
-    quote: TextOrEmpty
-    claim_words: TextOrEmpty
+    quote: TextOrEmpty = ""
+    claim_words: TextOrEmpty = ""
 
 
 class Verdict(Reply):
     """The verdict on the claim of this number."""
 
     number: Count
-    evidence: list[Passage]
-    reasoning: TextOrEmpty
+    evidence: ListOrEmpty[Passage] = []
+    reasoning: TextOrEmpty = ""
     verdict: VerdictWord
     support: Number
     confidence: Number
@@ -147,8 +171,8 @@ class LeftOut(Reply):
     """Something the question asks for and a chunk says."""
 
     description: Text
-    evidence_id: TextOrEmpty
-    quote: TextOrEmpty
+    evidence_id: ChunkNameOrEmpty = ""
+    quote: TextOrEmpty = ""
     importance: Number
 
 
@@ -163,31 +187,31 @@ class CheckedClaimsReply(Reply):
 
     claims: list[ListedClaim]
     verdicts: list[Verdict]
-    missing: list[LeftOut]
+    missing: ListOrEmpty[LeftOut] = []
 
 
 class Rejected(Reply):
     """Issues that the reviser leaves as they are, and why."""
 
-    issue_ids: list[Text]
-    reason: Text
+    issue_ids: ListOrEmpty[ChunkName] = []
+    reason: TextOrEmpty = ""
 
 
 class ChangeMade(Reply):
     """One edit, as the reviser describes it."""
 
-    issue_ids: list[Text]
-    kind: Annotated[ChangeKind, BeforeValidator(_word)]
-    before: Text
-    after: Text
-    why: Text
+    issue_ids: ListOrEmpty[ChunkName] = []
+    kind: Annotated[ChangeKind, BeforeValidator(tolerant("word", "kind of change"))]
+    before: TextOrEmpty
+    after: TextOrEmpty
+    why: TextOrEmpty = ""
 
 
 class RevisionReply(Reply):
     """A better answer and what was changed (CRITIC-LOOP-REVISER-OUTPUT); code derives what was kept and addressed."""
 
-    rejected: list[Rejected]
-    changes: list[ChangeMade]
+    rejected: ListOrEmpty[Rejected] = []
+    changes: ListOrEmpty[ChangeMade] = []
     revised_answer: Text
     updated_confidence: Number
 
@@ -195,5 +219,5 @@ class RevisionReply(Reply):
 class DraftReply(Reply):
     """An answer written from the evidence."""
 
-    reasoning_steps: list[Text]
+    reasoning_steps: ListOrEmpty[Text] = []
     answer: Text

@@ -19,6 +19,7 @@ from masis.audit.text.quotes import located, located_parts
 from masis.errors import StepError
 from masis.llm.roles.prompting import rearmed
 from masis.llm.roles.replies import Passage, Stance, Verdict
+from masis.llm.roles.tolerances import chunk_names
 from masis.schema.audit import Claim, ClaimCheck, Contradiction, Quote, ReferenceCheck, ReferenceFinding
 from masis.schema.base import Unscored
 from masis.schema.case import ClaimVerdict, Evidence
@@ -36,9 +37,6 @@ _STANCES: dict[str, Stance] = {word: word for word in get_args(Stance)}
 _VERDICTS: dict[str, ClaimVerdict] = {word: word for word in get_args(ClaimVerdict) if word != "unscored"}
 
 
-_BRACKETS = "[](){}【】<>\"'`“”‘’ \t\n"
-
-
 class Chunks:
     """The evidence of a case, by what a model calls it: an id that names none, and words that none has, don't count."""
 
@@ -54,9 +52,8 @@ class Chunks:
 
     def id_of(self, name: str) -> str | None:
         """The id that a model means: to the letter, in brackets, in other case, by its number; None for no chunk."""
-        name = rearmed(name)
-        found = self._index.resolve(name).evidence_id
-        return found or self._index.resolve(name.strip(_BRACKETS)).evidence_id
+        found = (self._index.resolve(written).evidence_id for written in chunk_names(rearmed(name)))
+        return next(filter(None, found), None)
 
     def ids_of(self, names: Iterable[str]) -> tuple[str, ...]:
         """The ids that these names mean, each once, without those that mean none."""
@@ -79,14 +76,17 @@ class Judged(NamedTuple):
 
 
 def judged(
-    claims: Mapping[int, Claim], verdicts: Sequence[Verdict], chunks: Chunks, judged_by: str
+    claims: Mapping[int, Claim],
+    verdicts: Sequence[Verdict],
+    chunks: Chunks,
+    judged_by: str,
+    numbers: Iterable[int] | None = None,
 ) -> tuple[Judged, ...]:
-    """One for each claim, in their order; ``claims`` are by the numbers that the verdicts name them by."""
-    by_number: dict[int, Verdict] = {}
-    for verdict in verdicts:
-        number = number_of(verdict.number)
-        if number is not None:
-            by_number[number] = verdict
+    """One for each claim, in their order; ``claims`` are by the numbers that the verdicts name them by.
+
+    ``numbers`` are those of all claims that the verdicts may name, where ``claims`` are a part of them.
+    """
+    by_number = _by_number(verdicts, frozenset(claims if numbers is None else numbers))
     surplus = len(verdicts) - len(by_number.keys() & claims.keys())
     if surplus:
         log.info("%d verdicts for %d claims: %d are left out", len(verdicts), len(claims), surplus)
@@ -96,6 +96,20 @@ def judged(
         else unscored(claim, _NONE, judged_by)
         for number, claim in claims.items()
     )
+
+
+def _by_number(verdicts: Sequence[Verdict], numbers: frozenset[int]) -> dict[int, Verdict]:
+    """Return the verdicts by the numbers of their claims.
+
+    A model that counts from 0 numbers as many verdicts as there are claims, each one lower: read as such. Where there
+    is a verdict on 0 and not all claims have one, nothing says which claim a number means, and none is believed: a
+    verdict on the claim before it would confirm what nobody judged.
+    """
+    found = {number: verdict for verdict in verdicts if (number := number_of(verdict.number)) is not None}
+    if 0 not in found or 0 in numbers or numbers <= found.keys():
+        return found
+    counted_from_0 = {number - 1 for number in numbers} == found.keys()
+    return {number + 1: verdict for number, verdict in found.items()} if counted_from_0 else {}
 
 
 def failed(batch: Sequence[Claim], error: StepError, judged_by: str) -> tuple[Judged, ...]:

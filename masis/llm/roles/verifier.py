@@ -348,7 +348,7 @@ class ModelVerifier:
         numbers = claim_numbers(reply.claims)
         listed = {numbers[at]: claim for at, claim in placed.items()}
         found = in_order([*listed.values(), *_unlisted(listed.values(), audit)])
-        given = {each.check.claim: each for each in judged(listed, reply.verdicts, known, self.asker.name)}
+        given = {each.check.claim: each for each in judged(listed, reply.verdicts, known, self.asker.name, numbers)}
         # A sentence that the list passed over, or a claim without a verdict, is asked about on its own: neither a
         # careless reply nor an answer that tells the model what to skip keeps it from being judged.
         left = [claim for claim in found if claim not in given or given[claim].check.verdict == "unscored"]

@@ -113,6 +113,7 @@ class CaseStatus(Record):
         if case.state == "needs_adjudication":
             failed = "error" in case.reasons and case.tier != "must_look"
             standing = "not_audited" if case.run_id is None else "failed" if failed else _STANDING_OF_TIER[case.tier]
+            standing = "no_answer" if "no_answer" in case.flags else standing
         return cls(
             id=case.id,
             standing=standing,

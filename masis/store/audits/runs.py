@@ -49,7 +49,7 @@ def figures(run: Run) -> dict[str, Any]:
     confidence = first.critique.confidence if first else None
     tiers = {reason.tier for reason in run.review_reasons}
     tier: ReviewTier | None = "must_look" if "must_look" in tiers else next(iter(tiers), None)
-    likely = fault_probability(first) if first else 1.0
+    likely = fault_probability(first) if first and run.termination_reason != "no_answer" else 1.0
     fitted = run.acceptance.fault_probability
     worst, severity = headline(run), worst_severity(first) if first else None
     return {
@@ -64,7 +64,7 @@ def figures(run: Run) -> dict[str, Any]:
         "termination": run.termination_reason,
         "needs_review": run.needs_review,
         "spot_check": run.spot_check,
-        "flags": (*(faults(first) if first else ()), *run_flags(run)),
+        "flags": (*(faults(first) if first and run.termination_reason != "no_answer" else ()), *run_flags(run)),
         "reasons": tuple(dict.fromkeys(reason.code for reason in run.review_reasons)),
         "disagreement": disagreement(first) if first else 1.0,
         "doubt": 1.0 if confidence is None else 1.0 - confidence,
@@ -81,7 +81,7 @@ def figures(run: Run) -> dict[str, Any]:
 
 def run_flags(run: Run) -> tuple[str, ...]:
     """Return how a run went, in fixed words."""
-    ended = [run.termination_reason] if run.termination_reason in ("error", "cancelled") else []
+    ended = [run.termination_reason] if run.termination_reason in ("error", "cancelled", "no_answer") else []
     signs = (("drafted", run.draft is not None), ("spot_check", run.spot_check))
     return (*(name for name, present in signs if present), *ended)
 

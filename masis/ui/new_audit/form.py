@@ -25,7 +25,7 @@ from masis.schema.explain import explain
 from masis.schema.wording import counted
 from masis.settings import ROLES, UNCHECKED, Settings
 from masis.views.numbers import dollars
-from masis.views.words import model_words
+from masis.views.words import UNANSWERED, model_words
 
 LONGEST: dict[str, int] = {"question": limits.QUESTION, "evidence": 200_000, "answer": limits.ANSWER}
 """Characters a field takes; an upload of evidence may be longer. A text area gets slow past 200,000."""
@@ -198,6 +198,8 @@ def understood_case(case: Case, notes: Sequence[str] = (), title: str = "The cas
     """Return the same for a stored case."""
     evidence = counted(len(case.evidence), "chunk"), "of evidence"
     answer = _answer_line(case.answer or "", Pasted(case.evidence, "blocks"), len(case.given_citations))
+    if case.unanswered:
+        answer = f"{UNANSWERED[case.unanswered.code].text}.", "There is nothing to audit."
     chunks = [(chunk.id, chunk.text) for chunk in case.evidence]
     return panel(title, case.query, [evidence, answer], chunks, notes=notes)
 

@@ -26,7 +26,7 @@ from masis.views.headline import KINDS, found_in
 from masis.views.markdown import coloured
 from masis.views.numbers import day
 from masis.views.spending import spent_so_far
-from masis.views.words import MACHINE_HIDDEN, SCORE, STOPPED, VERDICT, Word
+from masis.views.words import MACHINE_HIDDEN, SCORE, STANDING, STOPPED, VERDICT, Word
 
 _TIMELINE = registered("timeline")
 
@@ -347,6 +347,9 @@ def _end(events: Sequence[Event], state: RunState, why: str) -> Shown | None:
     if reason == "error":
         details[1:1] = [event.message for event in events if event.kind == "warning"][-1:]
         return {"text": "Ended by an error", "tone": "bad", "details": details}
+    if reason == "no_answer":
+        details[1:1] = [event.message for event in events if event.kind == "warning"][-1:]
+        return {"text": STANDING["no_answer"].text, "tone": STANDING["no_answer"].tone, "details": details}
     return {"text": "Finished", "tone": "good", "details": details}
 
 

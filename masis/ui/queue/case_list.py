@@ -480,8 +480,8 @@ def _figure(summary: CaseSummary, order: QueueOrder) -> Cell | None:
 
 
 def severity_cell(summary: CaseSummary) -> Cell | None:
-    """Return how severe the worst issue of a case is; None where it is not audited, or what was found is hidden."""
-    if not summary.iterations:
+    """Return how severe the worst issue of a case is; None where none was looked for, or what was found is hidden."""
+    if not summary.iterations or summary.standing == "no_answer":
         return None
     if summary.severity is None:
         return {"text": "none"}

@@ -8,9 +8,10 @@ import streamlit as st
 
 from masis.errors import UnknownRecord
 from masis.schema.base import utc_now
+from masis.schema.case import Case
 from masis.schema.review import Decision, answer_digest
 from masis.schema.run import Run
-from masis.schema.wording import counted
+from masis.schema.wording import counted, shortened
 from masis.services import CaseView, Workbench
 from masis.services.records import CaseFilter, RunSummary
 from masis.services.reports import case_report
@@ -50,7 +51,7 @@ from masis.views.markdown import escaped
 from masis.views.numbers import day, moment
 from masis.views.report import report_name
 from masis.views.story import asks_for_a_person, may_revise_anyway, story, what_failed
-from masis.views.words import DECIDED, STATE, label, stands
+from masis.views.words import DECIDED, REASONING, REASONING_SHOWN, STATE, UNANSWERED, label, stands
 
 _ANSWER_VIEW = registered("answer_view")
 _LAYOUT = f"<style>{with_selectors((HERE / 'review.css').read_text(encoding='utf-8'))}</style>"
@@ -115,6 +116,8 @@ def _notices(page: _Page) -> None:
     versions = page.workbench.versions.around(page.view.case)
     show_versions(page.view, versions)
     _conversation(page.view)
+    _unanswered(page.view.case, page.run)
+    _reasoning(page.view.case)
     missing_evidence(page.workbench, page.view, versions, busy=page.busy)
     run_id = address.value("run")
     if run_id and (page.run is None or page.run.id != run_id):
@@ -448,6 +451,25 @@ def _conversation(view: CaseView) -> None:
             st.text(turn.text[:TURN_SHOWN] + ("…" if len(turn.text) > TURN_SHOWN else ""))
         if len(turns) > TURNS_SHOWN:
             st.caption(f"The last {TURNS_SHOWN} turns are shown.")
+
+
+def _reasoning(case: Case) -> None:
+    """Show what the model thought before it answered, folded: it is no part of the answer."""
+    if case.model_reasoning:
+        with st.expander(REASONING.text, icon=":material/psychology:"):
+            st.caption(f"{REASONING.meaning}. No claim or citation in it was checked.")
+            st.text(shortened(case.model_reasoning, REASONING_SHOWN))
+
+
+def _unanswered(case: Case, run: Run | None) -> None:
+    """Say why there is no answer, where the system gave none."""
+    if case.unanswered is None:
+        return
+    drafted = run is not None and run.draft is not None
+    how = "MASIS drafted the answer below." if drafted else "There is nothing to audit, unless an answer is drafted."
+    st.warning(f"**{UNANSWERED[case.unanswered.code].text}.** {how}", icon=":material/block:")
+    if case.unanswered.message:
+        st.text(case.unanswered.message)
 
 
 def _not_audited(run: Run | None, runs: tuple[RunSummary, ...]) -> None:

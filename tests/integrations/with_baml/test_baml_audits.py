@@ -24,11 +24,12 @@ from tests.serving_models import ModelServer
 
 
 def careless(request: Request) -> Behaviour:
-    """JSON as a small model writes it: a fence, a comma too many, Python's words."""
+    """JSON as a small model writes it: a fence, a name without quotes, a comma too many, Python's words."""
     text = json.dumps(sensible(request), indent=2)
     for word, spelt in (("true", "True"), ("false", "False"), ("null", "None")):
         text = text.replace(f": {word}", f": {spelt}")
-    return says(f"Here you are:\n```json\n{text[:-2]},\n}}\n```")
+    first_bare = text[:-2].replace('"', "", 2)
+    return says(f"Here you are:\n```json\n{first_bare},\n}}\n```")
 
 
 def audited(script: Any, validator: str, tmp_path: Path) -> tuple[Run, list[Event], Workbench]:

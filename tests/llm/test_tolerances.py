@@ -1,0 +1,526 @@
+"""What is read of a reply that keeps to the form in its own way, and what is never believed: over real HTTP."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import masis
+from masis.audit.measures.scores import normalised
+from masis.errors import BadReply
+from masis.llm.client.reply_parsing import Unreadable, parse, read, record_at_the_end
+from masis.llm.roles.replies import (
+    CheckedClaimsReply,
+    CritiqueReply,
+    EvaluationReply,
+    RaisedIssue,
+    RevisionReply,
+    Verdict,
+    VerdictsReply,
+)
+from masis.llm.roles.tolerances import SYNONYMS, TOLERANCES, chunk_names
+from masis.llm.roles.verdicts import Chunks
+from masis.schema.case import Evidence
+from masis.schema.run import Run
+from tests.llm import canned
+from tests.llm.asking import CASE, PROMPT, Judged, model_at, settings_for, settings_here
+from tests.rules import each
+from tests.served_replies import sensible
+from tests.serving_models import Behaviour, ModelServer, Request, says
+
+Change = Callable[[Any], Any]
+Wired = dict[str, Any]
+
+
+def deep(value: Any, change: Callable[[str, Any], Any]) -> Any:
+    """The value with what each key holds changed."""
+    if isinstance(value, dict):
+        return {key: change(key, deep(held, change)) for key, held in value.items()}
+    return [deep(each, change) for each in value] if isinstance(value, list) else value
+
+
+def audited(change: Change, wire: str = "openai", issues: Any = "none", **script: Any) -> Run:
+    """The audit of a sound answer by a model whose replies are changed so; a value or a text is what it says."""
+
+    def reply(request: Request) -> Behaviour:
+        made = change(sensible(request, issues))
+        return made if isinstance(made, Behaviour) else says(made)
+
+    with ModelServer(reply, **script) as server:
+        return masis.run_audit(CASE, settings=settings_for(server, wire).updated({"spot_check_share": 0.0}))
+
+
+def verdicts(run: Run) -> list[tuple[str, float | None]]:
+    return [(check.verdict, check.support) for check in run.iterations[0].claims]
+
+
+SCORES: dict[Any, float | None] = {
+    "0.95": 0.95,
+    " 0.95 ": 0.95,
+    ".5": 0.5,
+    "5e-1": 0.5,
+    "0,95": 0.95,
+    "0,125": 0.125,
+    "95%": 0.95,
+    "1%": 0.01,
+    "97,5 %": 0.975,
+    "80 percent": 0.8,
+    "4/5": 0.8,
+    "8 out of 10": 0.8,
+    "3 of 4": 0.75,
+    "0.9/1": 0.9,
+    '"0.7"': 0.7,
+    "85": 0.85,  # above 1: by the rule of the field a percentage
+    8: 0.08,
+    "8": 0.08,
+    "1,500": None,
+    "1,500%": None,
+    "about 90%": None,
+    "%": None,
+    "11/10": None,
+    "5/0": None,
+    "high": None,
+    "0.8 or 0.9": None,
+    "0.8-0.9": None,
+    ">0.9": None,
+    "0.9 (high)": None,
+    "8/10?": None,
+    "1.2.3": None,
+    "": None,
+    "NaN": None,
+    "nine": None,
+    "9" * 400: None,
+}
+
+
+@each(SCORES)
+def test_a_score_in_words_is_read_where_the_text_names_its_scale(written: Any) -> None:
+    verdict = Verdict.model_validate(canned.verdict(support=written))
+    found = normalised("support", verdict.support).value
+    assert found == pytest.approx(SCORES[written]) if SCORES[written] is not None else found is None, found
+
+
+ROWS: dict[Any, Any] = {
+    "2": 2,
+    "2.0": 2,
+    "Claim 2": 2,
+    "claim #2": 2,
+    "Claim: 2": 2,
+    "[2]": 2,
+    "No. 2": 2,
+    "#2": 2,
+    "2.": 2,
+    2: 2,
+    "Claim 2 and 3": None,
+    "2-3": None,
+    "1/2": None,
+    "second": None,
+    "Claim 2b": None,
+    "Claim two": None,
+    "chunk 2": None,
+}
+
+
+@each(ROWS)
+def test_the_number_of_a_row_is_read_with_the_word_for_what_is_counted(written: Any) -> None:
+    found = Verdict.model_validate(canned.verdict(written)).number
+    assert found == (written if ROWS[written] is None else ROWS[written])
+
+
+def chunks(*ids: str) -> Chunks:
+    return Chunks([Evidence(id=id_, text="x") for id_ in ids])
+
+
+@pytest.mark.parametrize(
+    ("written", "ids", "meant"),
+    [
+        ("EVIDENCE 1", ("1", "2"), "1"),
+        ("[1]", ("1", "2"), "1"),
+        ("chunk 2", ("1", "2"), "2"),
+        ("[Source 2]", ("chunk_1", "chunk_2"), "chunk_2"),
+        ("Document id: 2", ("1", "2"), "2"),
+        ("doc #7", ("6", "7"), "7"),
+        ("evidence [a-b]", ("a-b", "c"), "a-b"),
+        ("Evidence 1", ("1", "Evidence 1"), "Evidence 1"),
+        ("EVIDENCE 3", ("1", "2"), None),
+        ("evidence", ("1", "2"), None),
+        ("EVIDENCE 1", ("a_1", "b_1"), None),
+        ("1 and 2", ("1", "2"), None),
+    ],
+)
+def test_a_chunk_is_known_by_the_word_for_a_chunk_and_its_id(
+    written: str, ids: tuple[str, ...], meant: str | None
+) -> None:
+    assert chunks(*ids).id_of(written) == meant
+
+
+SUPPORTED = {"supported", "Supported", "SUPPORTED.", "**supported**", '"supported"', "Fully supported", "supports"}
+NEVER_SUPPORTED = {
+    *("partially supported", "not supported", "supported?", "mostly supported", "Yes, it is supported.", "unsupported"),
+    *("supported/partial", "not contradicted", "supported by nothing", "true", "yes", "", "likely supported", "sup"),
+    *("no support", "un-supported", "supported (weakly)", "supported or partial", "not fully supported"),
+}
+
+
+@each(sorted(SUPPORTED | NEVER_SUPPORTED))
+def test_only_a_word_that_means_it_alone_makes_a_claim_supported(word: str) -> None:
+    assert (Verdict.model_validate(canned.verdict(verdict=word)).verdict == "supported") == (word in SUPPORTED)
+
+
+def test_no_other_word_for_a_verdict_adds_belief() -> None:
+    for kind in ("verdict", "stance"):
+        for written, meant in SYNONYMS[kind].items():
+            doubted = written.startswith(
+                ("not", "part", "contradict", "refute", "can", "un", "says_nothing", "neutral")
+            )
+            assert not (doubted and meant in ("supported", "supports")), written
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [("major", "high"), ("Severe", "high"), ("MODERATE", "medium"), ("minor.", "low"), ("info", "low")],
+)
+def test_a_severity_in_other_words_is_read(written: str, meant: str) -> None:
+    assert RaisedIssue.model_validate(canned.raised(severity=written)).severity == meant
+
+
+@pytest.mark.parametrize("field", ["severity", "type"])
+@pytest.mark.parametrize("written", ["weird", "high?", "3", "", "high or low"])
+def test_a_severity_or_a_type_that_nobody_knows_makes_no_issue(field: str, written: str) -> None:
+    with pytest.raises(ValueError, match=field):
+        RaisedIssue.model_validate(canned.raised(**{field: written}))
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [("Factual error", "factual"), ("unsupported_claim", "unsupported"), ("omission", "missing_info")],
+)
+def test_a_type_of_issue_in_other_words_is_read(written: str, meant: str) -> None:
+    assert RaisedIssue.model_validate(canned.raised(type=written)).type == meant
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        (None, []),
+        ("", []),
+        ("none", []),
+        (2, ["2"]),
+        ("2", ["2"]),
+        ([1, None, "b"], ["1", "b"]),
+        ('["a", "b"]', ["a", "b"]),
+    ],
+)
+def test_a_list_of_chunks_is_read_however_short_it_is_written(written: Any, meant: list[str]) -> None:
+    assert RaisedIssue.model_validate(canned.raised(evidence_ids=written)).evidence_ids == meant
+
+
+def without(value: Wired, *names: str) -> Wired:
+    return {key: held for key, held in value.items() if key not in names}
+
+
+def test_a_list_that_is_left_out_is_empty_unless_the_reply_speaks_of_what_it_would_hold() -> None:
+    reply = without(canned.critique(), "issues", "conflicting_evidence")
+    assert CritiqueReply.model_validate(reply).issues == []
+    for said in ({"hallucination_detected": True}, {"needs_retry": True}):
+        with pytest.raises(ValueError, match="no issues are given"):
+            CritiqueReply.model_validate(reply | said)
+    assert RevisionReply.model_validate({"revised_answer": "It is.", "updated_confidence": 1}).changes == []
+
+
+@pytest.mark.parametrize(
+    ("shape", "reply"),
+    [
+        (VerdictsReply, {}),
+        (CheckedClaimsReply, {"claims": []}),
+        (CheckedClaimsReply, {"missing": []}),
+        (CheckedClaimsReply, {"claims": None, "verdicts": None}),
+        (CritiqueReply, canned.critique(hallucination_detected=None)),
+        (CritiqueReply, without(canned.critique(), "confidence")),
+        (EvaluationReply, {}),
+    ],
+)
+def test_what_a_reply_is_asked_for_is_never_filled_in(shape: Any, reply: Wired) -> None:
+    with pytest.raises(Unreadable):
+        read(json.dumps(reply), shape)
+
+
+WHOLE = canned.evaluation()
+WRITTEN = json.dumps(WHOLE)
+WRAPPED: list[Any] = [
+    {"result": WHOLE},
+    {"evaluation_reply": WHOLE},
+    {"EvaluationReply": WHOLE},
+    {"type": "object", "properties": WHOLE},
+    {"type": "object", "title": "Reply", "required": ["faithfulness"], "properties": WHOLE},
+    {"response": {"output": WHOLE}},
+    {"data": [WHOLE]},
+    {"status": "ok", "result": WHOLE},
+]
+
+
+@each([*WRAPPED, [WHOLE]])
+def test_a_record_is_read_out_of_what_is_around_it(wrapped: Any) -> None:
+    assert parse(json.dumps(wrapped), EvaluationReply).record.relevance == 0.9
+    assert parse(f"Here:\n```json\n{json.dumps(wrapped)}\n```", EvaluationReply).record.relevance == 0.9
+
+
+@each(
+    [
+        {"example": WHOLE},
+        {"quoted": WHOLE},
+        {"result": WHOLE, "output": WHOLE},
+        {"result": WHOLE, "quoted": {"relevance": 1.0}},
+        {"result": [WHOLE, WHOLE]},
+        {"result": {"result": {"result": {"result": {"result": WHOLE}}}}},
+        {"result": "none"},
+    ]
+)
+def test_a_record_that_may_be_quoted_or_is_one_of_several_is_not_read(wrapped: Any) -> None:
+    with pytest.raises(Unreadable):
+        read(json.dumps(wrapped), EvaluationReply)
+
+
+def test_a_remark_about_the_record_does_not_take_its_place() -> None:
+    assert read(f'{WRITTEN} Note: {{"relevance": "high"}} was considered.', EvaluationReply).relevance == 0.9
+
+
+@pytest.mark.parametrize(
+    ("written", "meant", "repair"),
+    [
+        (r"so \(x \le \$5\)", r"so \(x \le \$5\)", "a backslash that escapes nothing"),
+        (r"it\'s", "it's", "a backslash that escapes nothing"),
+        (r"a\\b\dan", r"a\b\dan", "a backslash that escapes nothing"),
+        (r"\u12", r"\u12", "a backslash that escapes nothing"),
+        ("one\ntwo\tthree", "one\ntwo\tthree", "a line break in a text"),
+        ('she said \\"yes, }\\" and left', 'she said "yes, }" and left', None),
+    ],
+)
+def test_what_can_mean_one_text_only_is_that_text(written: str, meant: str, repair: str | None) -> None:
+    found = parse(WRITTEN.replace("It answers.", written), EvaluationReply)
+    assert found.record.relevance_reason == meant
+    assert found.repairs == (() if repair is None else (repair,))
+
+
+def test_a_comma_too_many_is_left_out_and_none_of_those_in_a_text() -> None:
+    text = WRITTEN.replace("It answers.", "a, }, ] b")[:-1] + " ,\n}"
+    found = parse(f'Say "so": {text}', EvaluationReply)
+    assert (found.record.relevance_reason, found.repairs) == ("a, }, ] b", ("a comma too many",))
+
+
+def test_a_thought_that_ends_with_a_record_is_told_from_one_that_holds_it() -> None:
+    assert record_at_the_end(f"Let me {{see}}.\n```json\n{WRITTEN}\n```") == WRITTEN
+    assert record_at_the_end(f"Perhaps {WRITTEN}? No, that is wrong.") is None
+    assert record_at_the_end("I can't say.") is None
+
+
+def test_what_was_overlooked_is_on_record() -> None:
+    value = {"reasons": [], "sound": True, "confidence": 0.7}
+    with ModelServer([says({"result": value})]) as server:
+        model = model_at(server)
+        assert model.ask(PROMPT, Judged, max_tokens=100).confidence == 0.7
+    (call,) = model.control.calls.since()
+    assert (call.tries, call.repaired) == (1, ("a wrapper around the record",))
+
+
+READ_ALIKE: dict[str, Change] = {
+    "ids as numbers": lambda v: deep(v, lambda k, x: int(x) if k == "evidence_id" else x),
+    "ids in words": lambda v: deep(v, lambda k, x: f"EVIDENCE {x}" if k == "evidence_id" else x),
+    "ids in brackets": lambda v: deep(v, lambda k, x: f"[chunk {x}]" if k == "evidence_id" else x),
+    "scores as percentages": lambda v: deep(v, lambda k, x: f"{100 * x:.0f}%" if isinstance(x, float) else x),
+    "scores with a comma": lambda v: deep(v, lambda k, x: str(x).replace(".", ",") if isinstance(x, float) else x),
+    "scores out of ten": lambda v: deep(v, lambda k, x: f"{x * 10:g} out of 10" if isinstance(x, float) else x),
+    "yes and no": lambda v: deep(v, lambda k, x: ("Yes." if x else "No.") if isinstance(x, bool) else x),
+    "null for empty lists": lambda v: deep(v, lambda k, x: None if x == [] else x),
+    "no empty lists": lambda v: {key: held for key, held in v.items() if held != []},
+    "a wrapper": lambda v: {"result": v},
+    "an echoed schema": lambda v: {"type": "object", "properties": v},
+    "numbers in words": lambda v: deep(v, lambda k, x: f"Claim {x}" if k == "number" else x),
+    "verdicts from 0": lambda v: (
+        v | {"verdicts": [each | {"number": each["number"] - 1} for each in v["verdicts"]]} if "verdicts" in v else v
+    ),
+    "verdicts with a stop": lambda v: deep(v, lambda k, x: f"{x}." if k in ("verdict", "stance") else x),
+    "invalid escapes": lambda v: json.dumps(v).replace("As it reads", r"As \(it\) reads"),
+}
+
+
+@pytest.mark.parametrize("name", READ_ALIKE)
+def test_an_audit_is_the_same_however_the_model_writes_its_replies(name: str) -> None:
+    run = audited(READ_ALIKE[name])
+    assert verdicts(run) == [("supported", 0.95)] * 2
+    assert run.iterations[0].critique.confidence == 0.9
+    assert run.iterations[0].evaluation is not None
+    assert run.iterations[0].evaluation.faithfulness == 0.9
+    assert run.usage.tries == run.usage.calls
+    assert not run.needs_review
+
+
+@pytest.mark.parametrize(
+    ("wire", "refuses"),
+    [
+        ("openai", ("json_schema",)),
+        ("openai", ("json_schema", "json_object")),
+        ("anthropic", ()),
+        ("anthropic", ("json_schema",)),
+    ],
+)
+def test_tolerances_hold_for_every_way_of_asking(wire: str, refuses: tuple[str, ...]) -> None:
+    def change(value: Any) -> Any:
+        return {"result": READ_ALIKE["ids in words"](READ_ALIKE["scores out of ten"](value))}
+
+    assert verdicts(audited(change, wire, refuses=refuses)) == [("supported", 0.95)] * 2
+
+
+def test_the_issues_of_a_critic_that_drifts_are_all_raised() -> None:
+    drift: dict[str, Any] = {"severity": "Major", "type": "unsupported_claim", "evidence_ids": 1, "suggestion": None}
+    run = audited(lambda v: deep(v, lambda k, x: drift.get(k, x)), issues="always")
+    (issue,) = (issue for issue in run.iterations[0].issues if issue.source == "critic")
+    assert (issue.type, issue.severity, issue.evidence_ids, issue.suggestion) == ("unsupported", "high", ("1",), "")
+
+
+NEVER_CONFIRMED: dict[str, Change] = {
+    "hedged": lambda v: deep(v, lambda k, x: "mostly supported" if k == "verdict" else x),
+    "questioned": lambda v: deep(v, lambda k, x: "supported?" if k == "verdict" else x),
+    "negated": lambda v: deep(v, lambda k, x: "not supported" if k == "verdict" else x),
+    "of no chunk": lambda v: deep(v, lambda k, x: "EVIDENCE 9" if k == "evidence_id" else x),
+    "of nothing": lambda v: deep(v, lambda k, x: None if k == "evidence" else x),
+    "of another claim": lambda v: (
+        v | {"verdicts": [each | {"number": "Claim 0"} for each in v["verdicts"][:1]]} if "verdicts" in v else v
+    ),
+    "in the middle of a thought": lambda v: message({"content": "", "reasoning": f"{json.dumps(v)}? Or no."}),
+}
+
+
+@pytest.mark.parametrize("name", NEVER_CONFIRMED)
+def test_what_is_not_certain_confirms_no_claim(name: str) -> None:
+    run = audited(NEVER_CONFIRMED[name])
+    assert "supported" not in dict(verdicts(run))
+    assert run.needs_review
+
+
+# How a server packs a reply, an error or something else altogether
+
+
+def body(value: Any) -> Behaviour:
+    return Behaviour(body=value if isinstance(value, bytes) else json.dumps(value).encode())
+
+
+def message(held: Wired, finish: str = "stop", **choice: Any) -> Behaviour:
+    about = {"index": 0, "message": {"role": "assistant", **held}, "finish_reason": finish, **choice}
+    return body({"id": "c", "object": "chat.completion", "model": "m", "choices": [about]})
+
+
+def stream(*events: Any, done: bool = True) -> Behaviour:
+    lines = [f"data: {json.dumps(event)}\n\n" for event in events] + (["data: [DONE]\n\n"] if done else [])
+    return body("".join(lines).encode())
+
+
+def delta(text: str, finish: str | None = None) -> Wired:
+    return {"choices": [{"index": 0, "delta": {"content": text}, "finish_reason": finish}]}
+
+
+GOOD = {"reasons": ["it is so"], "sound": True, "confidence": 0.7}
+TEXT = json.dumps(GOOD)
+CALLED = {"name": "judged", "arguments": TEXT}
+PACKED = [
+    message({"content": None, "tool_calls": [{"id": "t", "type": "function", "function": CALLED}]}, "tool_calls"),
+    message({"content": "", "tool_calls": [{"function": CALLED | {"arguments": GOOD}}]}),
+    message({"content": None, "function_call": CALLED}),
+    message({"content": "", "reasoning_content": TEXT}),
+    message({"content": None, "reasoning": f"I see.\n\n{TEXT}"}),
+    message({"content": TEXT, "reasoning": '{"reasons": ["no"], "sound": false, "confidence": 0}'}),
+    message(
+        {"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "{"}]}, {"type": "text", "text": TEXT}]}
+    ),
+    message({"content": [{"type": "reasoning", "text": "{}"}, {"type": "text", "text": TEXT}]}),
+    message({"content": TEXT}, error=None),
+    body({"error": None, "choices": [{"message": {"content": TEXT}}]}),
+    stream(delta(TEXT[:9]), delta(TEXT[9:]), {"choices": [{"delta": {}, "finish_reason": "stop"}]}, done=False),
+    stream(delta(TEXT)),
+]
+
+
+@pytest.mark.parametrize("packed", PACKED)
+def test_the_record_is_found_wherever_a_server_puts_it(packed: Behaviour) -> None:
+    with ModelServer([packed]) as server:
+        assert model_at(server).ask(PROMPT, Judged, max_tokens=100).model_dump() == GOOD
+
+
+def test_a_message_that_comes_as_a_stream_is_read_on_anthropics_wire_too() -> None:
+    events: list[Wired] = [
+        {"type": "message_start", "message": {"model": "m", "content": [], "usage": {"input_tokens": 9}}},
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "thinking", "thinking": ""}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "thinking_delta", "thinking": "{}"}},
+        {"type": "content_block_start", "index": 1, "content_block": {"type": "text", "text": ""}},
+        {"type": "content_block_delta", "index": 1, "delta": {"type": "text_delta", "text": TEXT[:5]}},
+        {"type": "content_block_delta", "index": 1, "delta": {"type": "text_delta", "text": TEXT[5:]}},
+        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 5}},
+    ]
+    whole = stream(*events, {"type": "message_stop"}, done=False)
+    broken = stream(*events, done=False)
+    with ModelServer([broken, whole]) as server:
+        model = model_at(server, "anthropic")
+        assert model.ask(PROMPT, Judged, max_tokens=100).model_dump() == GOOD
+    assert model.control.calls.since()[0].tries == 2
+
+
+ERRORS = [
+    ("openai", body({"choices": None, "error": {"code": 429, "message": "Rate limit MET"}}), "MET"),
+    ("openai", body({"choices": [], "error": {"code": 400, "message": "No such thing, MET"}}), "MET"),
+    ("openai", message({"content": ""}, "error", error={"code": 502, "message": "Provider returned MET"}), "MET"),
+    ("openai", message({"content": TEXT}, "error", error={"code": 502, "message": "Provider returned MET"}), "MET"),
+    ("openai", body({"error": "model MET is not loaded"}), "MET"),
+    ("openai", body({"object": "error", "message": "MET", "code": 40301}), "MET"),
+    ("openai", body({"code": 400, "message": "the request is MET"}), "MET"),
+    ("openai", body([{"error": {"code": 400, "message": "MET", "status": "INVALID_ARGUMENT"}}]), "MET"),
+    ("openai", body({"type": "error", "error": {"type": "overloaded_error", "message": "MET"}}), "MET"),
+    ("openai", body({"detail": "MET"}), "no chat completion: MET"),
+    ("openai", stream(delta("{"), {"error": {"code": 500, "message": "MET"}}), "MET"),
+    ("openai", stream(delta(TEXT), done=False), "the stream ended"),
+    ("openai", body({"error": {"code": "content_filter", "message": "The prompt was filtered"}}), "content filter"),
+    ("openai", message({}, "content_filter", content_filter_results={"hate": {"filtered": True}}), "content filter"),
+    ("openai", body(b"<!doctype html><html>Sign in</html>"), "a web page"),
+    ("openai", message({"content": "", "tool_calls": [{"function": CALLED}, {"function": CALLED}]}), "empty"),
+    ("anthropic", body({"type": "error", "error": {"type": "overloaded_error", "message": "MET"}}), "MET"),
+    ("anthropic", body(b"<html>"), "a web page"),
+]
+
+
+@pytest.mark.parametrize(("wire", "sent", "told"), ERRORS)
+def test_a_failure_that_comes_with_status_200_is_told_in_the_providers_words(
+    wire: Any, sent: Behaviour, told: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    with ModelServer(lambda request: sent) as server:
+        model = model_at(server, wire)
+        with pytest.raises(Exception, match=told):
+            model.ask(PROMPT, Judged, max_tokens=100)
+    assert "MET" not in caplog.text
+
+
+def test_a_providers_words_reach_the_run_bounded_and_harmless() -> None:
+    hostile = "down \x1b[31m\u202e<script>alert(1)</script>\r\nERROR forged" + "x" * 5000
+    sent = body({"choices": None, "error": {"code": 403, "message": hostile}})
+    with ModelServer(lambda request: sent) as server:
+        run = masis.run_audit(CASE, settings=settings_here(server))
+    (said,) = (warning.message for warning in run.warnings if warning.step == "critique")
+    assert "down" in said
+    assert said.isprintable()
+    assert len(said) < 500
+    assert run.needs_review
+
+
+def test_words_are_never_taken_from_the_thoughts() -> None:
+    sent = message({"content": "", "reasoning": "I think {}"})
+    with ModelServer(lambda request: sent) as server, pytest.raises(BadReply, match="empty"):
+        model_at(server).say(PROMPT, max_tokens=100)
+
+
+def test_the_tolerances_say_what_they_read_and_why() -> None:
+    assert {each.kind for each in TOLERANCES} == {"score", "row", "chunk", "word", "list", "flag"}
+    assert all(each.written and each.why for each in TOLERANCES)
+    assert list(chunk_names("[Evidence 2]")) == ["[Evidence 2]", "Evidence 2", "2"]
