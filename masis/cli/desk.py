@@ -20,9 +20,9 @@ from masis.schema.run import Iteration
 from masis.schema.wording import counted, shortened
 from masis.services import Workbench
 from masis.services.cases import CaseView
+from masis.services.decision_rules import OTHER, reasons_for
 from masis.services.desk import SHOWN, Desk
 from masis.services.records import CaseFilter, QueueOrder
-from masis.services.reviews import OTHER, reasons_for
 from masis.views.headline import headline
 from masis.views.log_entries import entry_number, entry_word
 from masis.views.numbers import score_text

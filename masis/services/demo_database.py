@@ -21,8 +21,8 @@ from masis.schema.case import Case
 from masis.schema.review import Decision, Verdict
 from masis.schema.team import QueuePolicy
 from masis.screening.demo import CORPUS, demo_questions
+from masis.services.decision_rules import reason_text
 from masis.services.records import CaseFilter
-from masis.services.reviews import reason_text
 from masis.services.workbench import Workbench
 from masis.settings import ROLES, Settings
 from masis.version import app_root

@@ -40,8 +40,8 @@ from masis.schema.run import Run
 from masis.schema.team import QueuePolicy
 from masis.schema.wording import counted
 from masis.services.cases import CaseView
+from masis.services.decision_rules import OTHER, reasons_for
 from masis.services.records import CaseFilter, CaseSummary, DecisionFilter
-from masis.services.reviews import OTHER, reasons_for
 from masis.services.workbench import Workbench
 from masis.settings import Settings, database_path
 

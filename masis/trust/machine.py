@@ -23,7 +23,7 @@ from masis.trust.score import Reliability, calibration_error, error_floor, proba
 
 FAULTY_STATES, SETTLED = ("rejected", "overridden"), ("approved", "overridden", "rejected", "escalated")
 FORM_ONLY = frozenset({"Unclear or badly argued", "Claims without a citation"})
-"""Reasons of an override that say nothing against the facts (``masis/services/reviews.py``): the answer counts as
+"""Reasons of an override that say nothing against the facts (``services/decision_rules.py``): the answer counts as
 right. Any other reason, words of the reviewer's own included, counts as a factual one."""
 
 FOUND = ("must_look", "not_certified", "nothing found")

@@ -20,8 +20,8 @@ from masis.schema.run import ReviewCode, ReviewReason
 from masis.schema.team import QueuePolicy
 from masis.services import Workbench
 from masis.services.cases import WAITING, waiting_in
+from masis.services.decision_rules import OTHER, REASONS, reason_text, reasons_for, suggested
 from masis.services.records import NOT_DECIDED, CaseFilter, CaseSummary, QueueOrder
-from masis.services.reviews import OTHER, REASONS, reason_text, reasons_for, suggested
 from masis.store.audits.queue import match
 from masis.store.audits.runs import figures
 from masis.views.words import RULE

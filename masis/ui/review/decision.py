@@ -21,9 +21,9 @@ from masis.schema.team import LabelTypes
 from masis.schema.wording import counted
 from masis.services import CaseView, Workbench
 from masis.services.cases import WAITING
+from masis.services.decision_rules import OTHER, reasons_for
 from masis.services.drafts import case_subject, clean, read_form
 from masis.services.records import CaseFilter, explained_errors
-from masis.services.reviews import OTHER, reasons_for
 from masis.ui.components import nothing, registered
 from masis.ui.review import decision_form as forms
 from masis.ui.review.claiming import ClaimNotice

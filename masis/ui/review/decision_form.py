@@ -24,9 +24,9 @@ from masis.schema.review import Decision, LogEntry, TargetLabel, Verdict, answer
 from masis.schema.run import Iteration, Run
 from masis.schema.team import LabelTypes
 from masis.schema.wording import counted, shortened
+from masis.services.decision_rules import OTHER, reason_text, reasons_for, suggested
 from masis.services.drafts import clean, read_if_valid
 from masis.services.records import RunSummary
-from masis.services.reviews import OTHER, reason_text, reasons_for, suggested
 from masis.settings import Settings
 from masis.views.diff import word_changes
 from masis.views.log_entries import entry_texts

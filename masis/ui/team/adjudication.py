@@ -15,8 +15,8 @@ from masis.schema.base import Record
 from masis.schema.review import Decision, Verdict, decided_about
 from masis.schema.wording import shortened
 from masis.services import ANONYMOUS, CaseView, Workbench
+from masis.services.decision_rules import OTHER, reasons_for
 from masis.services.drafts import adjudication_subject, read_form
-from masis.services.reviews import OTHER, reasons_for
 from masis.ui.components import HERE, registered
 from masis.ui.review.case import show_answer
 from masis.ui.review.compare import CHANGES
