@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import NamedTuple
 
-from masis.schema.review import Verdict
+from masis.schema.review import Decision, Verdict
 
 # The reasons a reviewer can give with one key, so that decisions can be counted by reason.
 #
@@ -13,6 +13,10 @@ from masis.schema.review import Verdict
 # sees. ``other`` asks for words of the reviewer's own.
 
 OTHER = "other"
+
+REASON_CODE = "reason_code"
+"""In an entry's ``extra``: the code of its reason, by which reasons are told apart. The words of the
+reason are for people, and may be worded anew."""
 
 
 class Reason(NamedTuple):
@@ -65,3 +69,30 @@ def reason_text(code: str, own_words: str = "") -> str:
         return own_words.strip()
     known = _BY_CODE.get(code)
     return known.text if known else ""
+
+
+def code_of(verdict: Verdict, words: str) -> str:
+    """Return the code of the reason that is given by its code or its words.
+
+    Returns:
+        A code of ``reasons_for(verdict)``; ``other`` for the reviewer's own words, "" for none.
+
+    """
+    words = words.strip()
+    known = (reason for reason in reasons_for(verdict) if words in (reason.code, reason.text))
+    found = next((reason.code for reason in known if reason.code != OTHER), OTHER)
+    return found if words else ""
+
+
+def with_reason_code(decision: Decision) -> Decision:
+    """Return a decision that says the code of its reason.
+
+    Words are turned into a code here, where a decision is recorded, and nowhere else: a lead types
+    the reason of a final verdict, and a program may give words only.
+    """
+    if decision.verdict is None or REASON_CODE in decision.extra:
+        return decision
+    code = code_of(decision.verdict, decision.reason)
+    if not code:
+        return decision
+    return decision.model_copy(update={"extra": decision.extra | {REASON_CODE: code}})

@@ -40,7 +40,7 @@ from masis.schema.run import Run
 from masis.schema.team import QueuePolicy
 from masis.schema.wording import counted
 from masis.services.cases import CaseView
-from masis.services.decision_rules import OTHER, reasons_for
+from masis.services.decision_rules import OTHER, REASON_CODE, code_of, reason_text, reasons_for
 from masis.services.records import CaseFilter, CaseSummary, DecisionFilter
 from masis.services.workbench import Workbench
 from masis.settings import Settings, database_path
@@ -234,7 +234,7 @@ class Desk:
         extra = _checked(view, run, iteration, verdict, answer, corrected_answer, acknowledge=acknowledge)
         words, code = _reason(verdict, reason)
         if code:
-            extra["reason_code"] = code
+            extra[REASON_CODE] = code
         shown = self._shown(case_id, view, machine_shown)
         try:
             decision = Decision(
@@ -409,11 +409,9 @@ def _checked(
 
 def _reason(verdict: Verdict, given: str) -> tuple[str, str]:
     """Return the words of a reason and its code: one of the fixed reasons by its code or words, or one's own words."""
-    known = [reason for reason in reasons_for(verdict) if reason.code != OTHER]
-    codes = ", ".join(reason.code for reason in known)
-    for reason in known:
-        if given in (reason.code, reason.text):
-            return reason.text, reason.code
+    codes = ", ".join(reason.code for reason in reasons_for(verdict) if reason.code != OTHER)
+    if (code := code_of(verdict, given)) not in ("", OTHER):
+        return reason_text(code), code
     word, _, own = given.strip().partition(":")
     if word.lower() == OTHER and own.strip():
         return own.strip(), OTHER

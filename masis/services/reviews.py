@@ -24,6 +24,7 @@ from masis.schema.screening import ScreeningEntry
 from masis.schema.team import LabelTypes, Rubric
 from masis.services.access import OPEN, Access, Service
 from masis.services.cases import machine_hidden, versions_of
+from masis.services.decision_rules import with_reason_code
 from masis.services.drafts import case_subject
 from masis.services.records import CaseFilter, CaseRedaction, DecisionFilter
 from masis.store import Store
@@ -79,7 +80,7 @@ class ReviewService(Service):
 
         """
         self._access.require(actor, "decide" if decision.kind == "decision" else "oversee")
-        own = signed(actor, decision)
+        own = with_reason_code(signed(actor, decision))
         with self._store.transaction():
             fresh = not self._store.decisions.submitted(own.token)
             if own.kind == "decision" and fresh:
@@ -191,7 +192,7 @@ class ReviewService(Service):
             raise InputError(
                 "changes nothing in the answer", cure="Change it, or approve the answer.", field="corrected answer"
             )
-        final = signed(actor, decision.model_copy(update={"kind": "adjudication"}))
+        final = with_reason_code(signed(actor, decision.model_copy(update={"kind": "adjudication"})))
         return self._store.decisions.append(self._with_label_types(final), seen_version=seen_version)
 
     def settled_by(self, case_id: str) -> tuple[str, ...]:

@@ -340,7 +340,9 @@ CREATE TABLE decision_payloads (
     blind INTEGER NOT NULL AS (instr(payload, '"machine_shown":[]') > 0) STORED,
     simulated INTEGER NOT NULL AS (instr(payload, '"simulated":true') > 0) STORED,
     marks INTEGER NOT NULL AS (instr(payload, '"labels":[{') > 0) STORED,
-    reason TEXT AS (CASE payload ->> '$.verdict' WHEN 'override' THEN payload ->> '$.reason' END) STORED,
+    reason_code TEXT AS (
+        CASE payload ->> '$.verdict' WHEN 'override' THEN payload ->> '$.extra.reason_code' END
+    ) STORED,
     seconds REAL AS (
         CASE WHEN json_type(payload, '$.extra.seconds') IN ('integer', 'real') THEN payload ->> '$.extra.seconds' END
     ) STORED

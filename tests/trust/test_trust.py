@@ -661,7 +661,9 @@ def test_what_is_never_covered(bench: Workbench, audited: Audited) -> None:
     [
         ("reject", {}, "faulty"),
         ("override", {}, "faulty"),
-        ("override", {"reason": "Unclear or badly argued"}, "right"),
+        ("override", {"extra": {"reason_code": "unclear"}}, "right"),
+        ("override", {"reason": "Worded anew", "extra": {"reason_code": "uncited"}}, "right"),
+        ("override", {"reason": "Unclear or badly argued", "extra": {"reason_code": "other"}}, "faulty"),
         ("escalate", {}, "escalated"),
         ("approve", {"blind": False}, "not_blind"),
         ("approve", {"extra": {"simulated": True}}, "not_blind"),

@@ -103,7 +103,8 @@ class Guarantees:
         decided = machine.frame_of(self._store.trust.decided(after=seq, spot_checks=True))
         own = (decided["auditor"] == applied.auditor) & (decided["rule"] == applied.rule)
         since = decided[own & decided["settles"].astype(bool)]
-        truth = [machine.truth_of(s, r) is not False for s, r in zip(since["state"], since["reason"], strict=True)]
+        settled = zip(since["state"], since["reason_code"], strict=True)
+        truth = [machine.truth_of(state, code) is not False for state, code in settled]
         evidence = tests_of.evidence_against(sum(truth), len(truth), applied.tolerance)
         lapsed = self.lapsed(applied.rule, applied.review, applied.score.version, now=now)
         if evidence >= tests_of.ALARM:

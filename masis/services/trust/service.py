@@ -301,7 +301,8 @@ class TrustService:
         if self._hides_open(actor):
             checks = checks[checks["state"].isin(machine.SETTLED)]
         decided = self._decided(settled=self._hides_open(actor))
-        reasons = {case: reason for case, reason in zip(decided["case_id"], decided["reason"], strict=True) if reason}
+        given = zip(decided["case_id"], decided["reason_code"], strict=True)
+        reasons = {case: code for case, code in given if code}
         truth = [
             machine.truth_of(state, reasons.get(case))
             for case, state in zip(checks["case_id"], checks["state"], strict=True)
@@ -585,7 +586,7 @@ class TrustService:
                 return "open"
             if not blind[case] or mocked[case]:
                 return "not_blind"
-            truth = machine.truth_of(row["state"], row["reason"])
+            truth = machine.truth_of(row["state"], row["reason_code"])
             return "escalated" if truth is None else "faulty" if truth else "right"
 
         outcomes = {case: outcome(case) for case in plan.case_ids}

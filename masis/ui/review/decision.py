@@ -21,7 +21,7 @@ from masis.schema.team import LabelTypes
 from masis.schema.wording import counted
 from masis.services import CaseView, Workbench
 from masis.services.cases import WAITING
-from masis.services.decision_rules import OTHER, reasons_for
+from masis.services.decision_rules import OTHER, REASON_CODE, reasons_for
 from masis.services.drafts import case_subject, clean, read_form
 from masis.services.records import CaseFilter, explained_errors
 from masis.ui.components import nothing, registered
@@ -466,7 +466,7 @@ def _restore(workbench: Workbench, undone: Decision) -> bool:
     """Put an undone decision of one's own back into the form, unless something new has been begun there."""
     if not stored_form(workbench, undone.case_id)[0].empty:
         return False
-    code = undone.extra.get("reason_code", "")
+    code = undone.extra.get(REASON_CODE, "")
     known = undone.verdict is not None and code in {reason.code for reason in reasons_for(undone.verdict)}
     store_form(
         workbench,

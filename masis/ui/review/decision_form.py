@@ -24,7 +24,7 @@ from masis.schema.review import Decision, LogEntry, TargetLabel, Verdict, answer
 from masis.schema.run import Iteration, Run
 from masis.schema.team import LabelTypes
 from masis.schema.wording import counted, shortened
-from masis.services.decision_rules import OTHER, reason_text, reasons_for, suggested
+from masis.services.decision_rules import OTHER, REASON_CODE, reason_text, reasons_for, suggested
 from masis.services.drafts import clean, read_if_valid
 from masis.services.records import RunSummary
 from masis.settings import Settings
@@ -208,7 +208,7 @@ def decision_of(
     reason = _reason(fields)
     extra: dict[str, Any] = {"answer": shown_name(run, index)}
     if reason:
-        extra["reason_code"] = fields.reason
+        extra[REASON_CODE] = fields.reason
     if fields.verdict == "approve" and (open_issues := serious_issues(run, index)):
         extra["issues_seen"] = [issue.model_dump(mode="json", include=_OF_ISSUE) for issue in open_issues]
     return Decision(
