@@ -20,7 +20,7 @@ from masis.schema.review import answer_digest
 from masis.schema.run import Iteration, Run
 from masis.schema.wording import shortened
 from masis.views.diff import ChangeKind, word_changes
-from masis.views.headline import MISSING, gravity, raised
+from masis.views.headline import gravity, raised
 from masis.views.issue_history import Course, Followed, course_at, follow
 from masis.views.marks import Bearing, EvidencePiece, Piece, Span, answer_pieces, evidence_pieces, reference_marks
 from masis.views.markup import Block, find_markup, with_markup
@@ -309,7 +309,7 @@ def _issues(case: Case, iteration: Iteration, courses: dict[str, Course]) -> tup
             "label": label(VERDICT["partial"] if partly(issue) else _word(issue)),
             "severity": issue.severity,
             # the words that the fault is about stand above already
-            "description": "" if quoted else shortened(issue.description.removeprefix(MISSING), LONGEST_SENTENCE),
+            "description": "" if quoted else shortened(issue.point or issue.description, LONGEST_SENTENCE),
             "reason": shortened(reason, LONGEST_SENTENCE),
             "suggestion": "" if point else shortened(suggestion, LONGEST_SENTENCE),
             "restates": again and issue.source == "critic" and bool(first.reason) and first.source != "critic",

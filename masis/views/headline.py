@@ -29,9 +29,6 @@ LONGEST_WITH_POINT = 210
 LONGEST_IN_HEAD = 260
 """Characters of the line in the head of a case: two lines of the page."""
 
-MISSING = "Missing information: "
-"""How the description of a missing point begins; what follows is the point."""
-
 LONGEST_VALUE, LONGEST_ID = 40, 30
 LEAST_QUOTED = 40
 """Characters that a quotation of the answer keeps where what the evidence says takes the room."""
@@ -426,7 +423,7 @@ def _issue_line(issue: Issue, check: ClaimCheck | None = None) -> _Line:
     """
     if issue.rule == "source_conflict":  # the reason has both values, the description none
         return _Line((issue.reason.rstrip("."),))
-    what = _plain(issue.description.removeprefix(MISSING))
+    what = _plain(issue.point or issue.description)
     if issue.source != "critic":
         return _Line((what,))
     says, quote = _plain(issue.reason), _plain(issue.quote or (_words(check) if check else ""))

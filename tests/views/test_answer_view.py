@@ -175,7 +175,8 @@ def test_a_missing_point_is_said_once_with_the_sentence_of_the_evidence_that_has
                 "severity": "medium",
                 "start": None,
                 "end": None,
-                "description": "Missing information: The Ministry of Works surveys the bridge in full.",
+                "description": "However it is worded: The Ministry of Works surveys the bridge in full.",
+                "point": "The Ministry of Works surveys the bridge in full.",
                 "suggestion": "Consider adding: The Ministry of Works surveys the bridge in full.",
                 "evidence_ids": ("c1",),
             }
