@@ -223,6 +223,23 @@ def test_a_missing_point_is_inserted_behind_the_sentence_on_its_topic_that_cites
         assert shown["after"] == after
 
 
+@pytest.mark.parametrize(
+    ("rule", "finding"),
+    [
+        ("misattributed_reference", "misattributed"),
+        ("redundant_reference", "redundant"),
+        ("contradicted_claim", None),
+        ("critic_factual", None),
+    ],
+)
+def test_a_fault_about_a_citation_says_what_was_found_of_it(
+    case: Case, run: Run, rule: str, finding: str | None
+) -> None:
+    issue = run.iterations[0].issues[0].model_copy(update={"rule": rule})
+    (shown,) = answer_view(case, with_first(run, issues=(issue,)), 0)["issues"]
+    assert shown.get("reference") == finding
+
+
 def test_a_conflict_that_only_the_critic_names_has_a_card_with_its_sources(case: Case, run: Run) -> None:
     named = {"conflicting_evidence": ("c1 (1931) and c10 (1932) disagree.",)}
     found = with_first(run, issues=(), critique=run.iterations[0].critique.model_copy(update=named))

@@ -100,7 +100,7 @@ function drawLog(root, { data, setTriggerValue }) {
     const when = make("td", "when")
     when.append(time(row.at), make("div", "small dim", `entry ${row.seq}`))
     const who = make("td", "who", row.who || "–")
-    if (row.source && row.source !== "person") who.append(make("div", "small dim", row.source))
+    if (row.source) who.append(make("div", "small dim", row.source))
     const verdict = make("td", "what")
     verdict.append(what(row))
     const about = make("td", "case")

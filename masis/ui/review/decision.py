@@ -607,13 +607,14 @@ def _data(context: _PanelContext, form: _Form) -> dict[str, Any]:
 def _left(context: _PanelContext) -> str:
     """Say how many cases are left in what a search or a filter shows, else in the queue."""
     waiting, view = context.place.waiting, context.view
-    where = "in this list" if any(map(address.value, address.FILTERS)) else "to review"
+    narrowed = "in this list" if any(map(address.value, address.FILTERS)) else ""
     if address.value("q"):
-        where = "in this search"
+        narrowed = "in this search"
+    where = narrowed or "to review"
     if view.summary.state in WAITING and waiting <= 1:
         return f"This is the last one {where}"
     if not waiting and (view.decision is None or view.summary.state == "accepted"):
-        return f"No other case {where if where != 'to review' else 'in the queue'} needs review"
+        return f"No other case {narrowed or 'in the queue'} needs review"
     return f"{waiting:,} left {where}"
 
 

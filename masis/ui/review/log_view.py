@@ -39,7 +39,7 @@ def entry_row(entry: LogEntry, context: EntryContext) -> dict[str, Any]:
         "seq": entry_number(entry),
         "at": entry.at,
         "who": decision.reviewer if decision else "",
-        "source": SOURCE[decision.source].text if decision else "",
+        "source": SOURCE[decision.source].text if decision and decision.source != "HUMAN" else "",
         "label": label(entry_word(entry)),
         "about": ", ".join(filter(None, (entry_about(decision, context.undone), context.took))),
         "undone": undone_text(context.undone_by),
