@@ -105,7 +105,7 @@ ACTS: tuple[Act, ...] = (
     Act(
         "take cases, decide them, and undo their own decisions and auto-acceptances",
         "decide",
-        "team.claim, team.claim_next, team.release, team.skip, reviews.submit",
+        "team.claim, team.claim_next, team.release, team.rename, team.skip, reviews.submit",
     ),
     Act(
         "comment, tag, assign cases to themselves, save views of the queue",
