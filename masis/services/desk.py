@@ -11,7 +11,6 @@ for row in desk.queue():
 from __future__ import annotations
 
 import difflib
-import getpass
 import hashlib
 import json
 import re
@@ -43,7 +42,7 @@ from masis.services.cases import CaseView
 from masis.services.decision_rules import OTHER, REASON_CODE, code_of, reason_text, reasons_for
 from masis.services.records import CaseFilter, CaseSummary, DecisionFilter
 from masis.services.workbench import Workbench
-from masis.settings import Settings, database_path
+from masis.settings import Settings, database_path, default_reviewer
 
 SHOWN = ("answer", "verdicts", "scores", "issues")
 """What ``Desk.show`` shows of the machine's verdict, as a decision after it records."""
@@ -91,7 +90,7 @@ class Desk:
     ) -> None:
         if not isinstance(db, Workbench):
             db = Workbench.open(database_path(None if db is None else Path(db)), settings)
-        self.workbench, self.actor = db, Actor(name=getpass.getuser() if reviewer is None else reviewer)
+        self.workbench, self.actor = db, Actor(name=default_reviewer() if reviewer is None else reviewer)
         self._seen: dict[str, int] = {}
 
     def __enter__(self) -> Desk:

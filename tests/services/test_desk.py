@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 import masis
+from masis.cli.options import operator
 from masis.datasets.readers.decisions import read_decisions
 from masis.errors import CaseConflict, CaseHeld, InputError, StaleVersion, UnknownRecord
 from masis.schema.actor import Actor
@@ -17,6 +18,7 @@ from masis.schema.review import SHOWN_UNKNOWN
 from masis.schema.team import QueuePolicy
 from masis.services import Workbench
 from masis.services.desk import SHOWN, Desk
+from masis.settings.environment import UNKNOWN_USER, account_name
 from masis.store import Store
 from tests.audit.factories import issue
 from tests.store.factories import a_case, a_run, an_iteration
@@ -29,6 +31,23 @@ GRACE = Actor(name="Grace")
 def desk(store: Store) -> Desk:
     """Ada's desk on five audited cases."""
     return Desk(Workbench(store, masis.Settings(), store.path), reviewer="Ada")
+
+
+def test_a_process_without_a_named_account_has_a_desk_too(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_entry(uid: int) -> None:
+        raise KeyError(f"getpwuid(): uid not found: {uid}")
+
+    for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("pwd.getpwuid", no_entry)
+    desk = Desk(Workbench(store, masis.Settings(), store.path))
+    assert desk.actor.name == operator().name == UNKNOWN_USER
+    entry = desk.decide("case-0", "reject", reason="unsupported")
+    assert entry.decision is not None
+    assert entry.decision.reviewer == UNKNOWN_USER
+    # what the environment names may hold anything
+    monkeypatch.setenv("USER", "Ada\x1b[31m \udc80" + "a" * 300)
+    assert account_name() == ("Ada[31m " + "a" * 300)[:200]
 
 
 def test_a_case_is_found_shown_and_decided_and_the_entry_says_what_was_shown(desk: Desk) -> None:

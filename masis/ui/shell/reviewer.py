@@ -6,13 +6,13 @@ the server, and never follows anyone to another browser. It is a signature, not 
 
 from __future__ import annotations
 
-import getpass
 from collections.abc import Callable
 
 import streamlit as st
 
 from masis.services import ANONYMOUS, POLICY, Actor, Workbench
 from masis.services.drafts import clean, subjects_of_case
+from masis.settings import account_name
 from masis.ui.components import nothing, registered
 from masis.ui.review.decision_form import LONGEST_NAME
 from masis.ui.shell import address
@@ -111,10 +111,7 @@ def suggested_name() -> str:
     """Return the name of the account that serves this machine alone, to be confirmed; "" where others can reach it."""
     if served_reach().opened or served_reach().sign_in is not None:
         return ""
-    try:
-        account = getpass.getuser()
-    except (OSError, KeyError):  # an account without an entry, as in some containers
-        return ""
+    account = account_name()
     return "" if account in ("root", "nobody", "www-data") else clean(account, LONGEST_NAME)
 
 
