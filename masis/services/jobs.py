@@ -224,7 +224,7 @@ class Jobs:
     def resume_screening(self, actor: Actor, screening_id: str) -> str:
         """Resume an interrupted screening after its last finished round. Raises UnknownRecord."""
         stored = self.workbench.store.screenings.progress(screening_id)
-        settings = Settings.model_validate(stored.settings)
+        settings = self.workbench.settings.updated(stored.settings)
         return self._add(Job("screening", screening_id, stored.question, settings, actor, stored.sources))
 
     def search_further(self, actor: Actor, screening_id: str, rounds: int) -> str:

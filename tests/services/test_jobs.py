@@ -188,6 +188,19 @@ def test_an_audit_by_another_process_is_found_and_asked_to_stop(workbench: Workb
     assert jobs.cancelling("audit", "elsewhere")
 
 
+def test_a_resumed_screening_keeps_its_own_settings_and_reaches_its_sources_as_the_workbench_does_now(
+    workbench: Workbench, jobs: Jobs, pool: Pool
+) -> None:
+    begun = Settings(screening_max_rounds=2).of_screening()
+    workbench.store.screenings.start("interrupted", question=ASKED, sources=(SOURCE,), settings=begun)
+    now = Settings(screening_max_rounds=3, screening_pubmed_email="ada@example.org")
+    workbench.use_settings(ADA, now)
+    pool.hold()
+    job = jobs.get(jobs.resume_screening(ADA, "interrupted"))
+    assert job is not None
+    assert (job.settings.screening_max_rounds, job.settings.screening_pubmed_email) == (2, "ada@example.org")
+
+
 def test_whatever_a_person_starts_goes_before_the_batch(workbench: Workbench, jobs: Jobs, pool: Pool) -> None:
     ids = [case.id for case in workbench.store.cases.iterate()]
     pool.hold()
