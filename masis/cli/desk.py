@@ -241,6 +241,7 @@ def label(
     start: int | None = option("Where the words begin, if they stand more than once.", within=(0,)),
     severity: Literal["critical", "high", "medium", "low"] | None = option("Report an issue that the audit missed."),
     note: str = option("What is wrong, in your words.", default=""),
+    acknowledge: bool = option("You have seen the serious issues of the answer that you approved."),
     desk: Desk = DESK,
     emit: Emit = shared.EMIT,
 ) -> None:
@@ -254,7 +255,7 @@ def label(
       masis label home-03 "fabricated citation" "120 metres" --severity high
     """
     given = {"label": label, "text": words or "", "start": start, "severity": severity, "note": note}
-    entry = desk.label(case, [given])
+    entry = desk.label(case, [given], acknowledge=acknowledge)
     emit(entry, [_entry_line(entry)])
 
 

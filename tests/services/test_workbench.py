@@ -80,9 +80,6 @@ def test_what_was_audited_with_these_settings_needs_no_audit(audited: Workbench)
 @pytest.mark.parametrize(
     ("changes", "lacking"),
     [
-        ({"verdict": "override", "reason": "wrong"}, "corrected answer"),
-        ({"verdict": "override", "corrected_answer": "x"}, "reason"),
-        ({"verdict": "reject"}, "reason"),
         ({"verdict": None}, "verdict"),
         ({"kind": "undo", "verdict": None}, "entry it takes back"),
     ],

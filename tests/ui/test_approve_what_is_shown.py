@@ -23,7 +23,7 @@ from masis.ui.review import decision
 from masis.ui.review import decision_form as forms
 from masis.views.answer import shown_answer
 from masis.views.log_entries import verdict_text
-from tests.reviewing import ADA
+from tests.reviewing import ADA, having_seen
 from tests.ui.conftest import Serve
 
 CASE, OTHER = "strategy-01-fabricated", "docs-02-altered"
@@ -271,7 +271,8 @@ def test_a_decision_that_names_no_iteration_lets_the_original_answer_stand(workb
     run = newest(workbench)
     assert run.final_answer != run.iterations[0].answer
     made = Decision(reviewer="Ada", case_id=CASE, run_id=run.id, iteration=None, verdict="approve")
-    workbench.reviews.submit(ADA, made, shown=answer_digest(run.iterations[0].answer))
+    seen = having_seen(workbench, made)
+    workbench.reviews.submit(ADA, seen, shown=answer_digest(run.iterations[0].answer))
     outcome = workbench.reviews.outcome(CASE)
     assert outcome.answer == run.iterations[0].answer
     assert verdict_text(outcome.decision) == "Approved the original answer"
@@ -330,7 +331,7 @@ def test_a_draft_that_was_stated_before_a_submit_takes_neither_its_text_nor_what
 
         patched.setattr(decision, "_COMPONENT", page)
         app.run()
-    assert said(app) == "Choose a reason: to override needs one."
+    assert said(app).startswith("A reason is missing: to override needs one.")
     assert app.session_state["decision-form"].acks == {"m": 2}
     assert workbench.drafts.get(ADA, case_subject(CASE)).values["corrected"] == typed["corrected"]
     workbench.drafts.clear(ADA, case_subject(CASE))

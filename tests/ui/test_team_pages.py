@@ -14,6 +14,7 @@ from streamlit.testing.v1 import AppTest
 from masis.schema.actor import Actor
 from masis.schema.review import Decision, TargetLabel
 from masis.schema.team import LabelTypes, Lease, QueuePolicy, Rubric, RubricScore
+from masis.schema.wording import counted
 from masis.services import Workbench
 from masis.services.audits import POLICY
 from masis.services.drafts import case_subject, subjects_of_case
@@ -179,7 +180,7 @@ def test_reviewers_who_differ_are_listed_and_their_case_decided_for_good(audited
     press(app, "final-reject")
     assert components(app, "final-left") == []
     press(app, "A reason is needed")
-    assert "Nothing was recorded: type a reason" in app.warning[0].value.replace("\\", "")
+    assert "Nothing was recorded: a reason is missing" in app.warning[0].value.replace("\\", "")
     app.text_area(key=f"final-reason-{CASE}").input("Ben is right.")
     press(app, "final-submit")
     assert audited_workbench.cases.summary(CASE).state == "rejected"
@@ -684,7 +685,15 @@ def test_cases_that_wait_for_an_adjudicator_are_numbered_and_leave_out_their_own
             break
     assert "No case waits before this one" in texts(first)
     press(app, "final-approve")
-    press(app, "Approve the original answer")
+    run = audited_workbench.cases.open(second).run
+    assert run is not None
+    serious = tuple(issue for issue in run.iterations[0].issues if issue.major)
+    open_ones = counted(len(serious), "serious issue")
+    press(app, f"Approve the original answer with {open_ones} open")
+    entry = audited_workbench.reviews.current(second)
+    assert entry is not None
+    assert entry.decision is not None
+    assert [each["id"] for each in entry.decision.extra["issues_seen"]] == [issue.id for issue in serious]
     assert app.query_params["case"] != second
     assert "2 left for you, 1 decided now" in texts(app)
     assert f"{second}: approved as final verdict, “" in texts(app).replace("\\", "")

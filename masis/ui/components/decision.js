@@ -832,7 +832,7 @@ class Panel {
     const { el, data, fields } = this
     const offered = data.reasons[fields.verdict] ?? []
     el.reasonBlock.hidden = !offered.length
-    const needed = ["override", "reject"].includes(fields.verdict)
+    const needed = data.verdicts.some(each => each.code === fields.verdict && each.needs_reason)
     el.reasonTitle.textContent = needed ? "One reason" : "One reason (optional)"
     const escalates = fields.verdict === "escalate"
     el.reasonHint.hidden = !escalates && offered.filter(each => each.suggested).length < 2

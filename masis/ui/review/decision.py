@@ -19,9 +19,9 @@ from masis.schema.review import Decision, LogEntry, answer_digest
 from masis.schema.run import Run
 from masis.schema.team import LabelTypes
 from masis.schema.wording import counted
-from masis.services import CaseView, Workbench
+from masis.services import CaseView, Workbench, decision_rules
 from masis.services.cases import WAITING
-from masis.services.decision_rules import OTHER, REASON_CODE, reasons_for
+from masis.services.decision_rules import NEEDS_REASON, OTHER, REASON_CODE, DecidedAnswer, reasons_for
 from masis.services.drafts import case_subject, clean, read_form
 from masis.services.records import CaseFilter, explained_errors
 from masis.ui.components import nothing, registered
@@ -152,6 +152,11 @@ class _PanelContext(NamedTuple):
     def shown_answer(self) -> ShownAnswer:
         """Which answer the page shows."""
         return shown_answer(self.view.case, self.run, self.at)
+
+    @property
+    def decided_answer(self) -> DecidedAnswer:
+        """What the rules of a decision ask about the answer shown."""
+        return DecidedAnswer(self.answer, forms.serious_issues(self.run, self.at))
 
     @property
     def answer_name(self) -> str:
@@ -319,18 +324,33 @@ def _submit(context: _PanelContext, form: _Form, posted: dict[str, Any]) -> None
         form.reviewer = actor().name
     store_form(context.workbench, context.case_id, fields)
     form.keep(posted)
-    if missing := forms.problem(fields, context.answer, reviewer() or ""):
+    if missing := forms.unfinished(fields, reviewer() or ""):
+        form.message = _Message(missing.message, "warn", missing.field)
+        return
+    decision = forms.decision_of(
+        fields,
+        case_id=context.case_id,
+        run=context.run,
+        index=context.at,
+        reviewer=actor().name,
+        token=token,
+        machine_shown=context.shown,
+        shown=context.shown_answer["digest"],
+        acknowledged=posted.get("acknowledged"),
+    )
+    found = decision_rules.problems(decision, context.decided_answer)
+    if missing := forms.to_mend(each for each in found if each.code != "serious_issues_open"):
         form.message = _Message(missing.message, "warn", missing.field)
         return
     why = "Say what it waits for: choose a reason or write a note. Submit again to escalate without."
     if forms.unexplained(fields) and form.asks("why", why, "reason"):
         return
     _assert_shown(context, posted.get("shown"))
-    if fields.verdict == "override" and (found := _doubts(context, fields)):
-        says = f"Look at the correction again: {'; '.join(found)}. Nothing was recorded; Ctrl Enter again records it."
+    if fields.verdict == "override" and (doubts := _doubts(context, fields)):
+        says = f"Look at the correction again: {'; '.join(doubts)}. Nothing was recorded; Ctrl Enter again records it."
         if form.asks(f"correction {fields.corrected}", says, "corrected"):
             return
-    if fields.verdict == "approve" and not forms.acknowledged(posted.get("acknowledged"), context.run, context.at):
+    if found:  # the answer is the one shown, so these issues were open all the time
         form.message = _Message(
             f"Nothing was recorded: {context.answer_name} has serious issues open that were not listed to you. "
             "Approve again to see them.",
@@ -341,16 +361,7 @@ def _submit(context: _PanelContext, form: _Form, posted: dict[str, Any]) -> None
     form.recording = _Recording(token, advance=posted.get("advance") is True)
     entry = context.workbench.reviews.submit(
         actor(),
-        forms.decision_of(
-            fields,
-            case_id=context.case_id,
-            run=context.run,
-            index=context.at,
-            reviewer=actor().name,
-            token=token,
-            machine_shown=context.shown,
-            shown=context.shown_answer["digest"],
-        ).model_copy(update={"rubric_scores": rubric_scores(context.workbench, context.case_id)}),
+        decision.model_copy(update={"rubric_scores": rubric_scores(context.workbench, context.case_id)}),
         seen_version=seen if isinstance(seen, int) else context.view.summary.version,
         shown=posted["shown"]["digest"],
     )
@@ -586,7 +597,13 @@ def _data(context: _PanelContext, form: _Form) -> dict[str, Any]:
         "revision": forms.shown_name(context.run, revision) if revision else "",
         "longest": max(forms.LONGEST_ANSWER, len(context.answer)),
         "verdicts": [
-            {"code": code, "text": word.text, "tone": word.tone, "meaning": word.meaning}
+            {
+                "code": code,
+                "text": word.text,
+                "tone": word.tone,
+                "meaning": word.meaning,
+                "needs_reason": code in NEEDS_REASON,
+            }
             for code, word in DECIDE.items()
         ],
         "reasons": forms.reasons(iteration),
