@@ -23,6 +23,7 @@ from masis.ui.review import decision
 from masis.ui.review import decision_form as forms
 from masis.views.answer import shown_answer
 from masis.views.log_entries import verdict_text
+from masis.views.numbers import moment_utc
 from tests.reviewing import ADA, having_seen
 from tests.ui.conftest import Serve
 
@@ -160,6 +161,7 @@ def test_an_audit_made_meanwhile_is_named_with_who_asked_for_it_and_when(workben
     assert "audited again" not in said(post({**right(workbench), "token": "stale", "seen": 1}))
     first, *_, last = forms.with_audits([], workbench.cases.open(CASE).runs)
     assert (first["who"], first["what"], first["at"]) == ("Ben", "Audited again", again.ended_at)
+    assert first["when"] == moment_utc(again.ended_at or "")
     assert last["what"] == "Audited"
 
 

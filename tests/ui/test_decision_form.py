@@ -245,6 +245,7 @@ def test_log_entries_are_worded_and_an_undo_names_the_decision_it_cancels() -> N
     rejected = Decision(reviewer="Ada", case_id="c", run_id=None, verdict="reject", reason="why", note="note")
     undo = Decision(kind="undo", reviewer="Bo", case_id="c", run_id=None, undoes="e1")
     rows = forms.history([entry(3, None), entry(2, undo), entry(1, rejected)])
+    assert {row["when"] for row in rows} == {"1 Jan 2026 10:00 UTC"}
     assert [row["what"] for row in rows] == [
         "Redacted",
         "Undid “Rejected the original answer”",

@@ -36,6 +36,7 @@ from masis.ui.team.taking import keep_typing, why_nothing
 from masis.views.answer import ShownAnswer, shown_answer
 from masis.views.diff import word_changes
 from masis.views.log_entries import verdict_text
+from masis.views.numbers import moment_utc
 from masis.views.words import DECIDE
 
 MACHINE_SHOWN = ("marks", "findings", "verdicts", "scores")
@@ -585,7 +586,7 @@ def _data(context: _PanelContext, form: _Form) -> dict[str, Any]:
         "draft": fields.model_dump(mode="json"),
         "blank": FormFields().model_dump(mode="json"),
         "saved_at": saved_at,
-        "restored": form.restored,
+        "restored": moment_utc(form.restored or ""),
         "message": vars(form.message) if form.message else None,
         "answer": context.answer,
         "shown": context.shown_answer,

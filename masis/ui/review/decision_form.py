@@ -40,6 +40,7 @@ from masis.settings import Settings
 from masis.views.diff import word_changes
 from masis.views.log_entries import entry_texts
 from masis.views.marks import reference_marks
+from masis.views.numbers import moment_utc
 from masis.views.verdicts import target_key
 from masis.views.words import DECIDE, REFERENCE, SENTENCE, VERDICT, Word, label, rule_word
 
@@ -507,6 +508,7 @@ def with_audits(rows: list[Data], runs: Sequence[RunSummary]) -> list[Data]:
             **_history_row(None, Word("Audited" if run is finished[-1] else "Audited again", "calm"), False),
             "id": run.id,
             "at": run.ended_at,
+            "when": moment_utc(run.ended_at or ""),
             "who": run.asked_by,
         }
         for run in finished
@@ -519,6 +521,7 @@ def _history_row(entry: LogEntry | None, what: Word, undone: bool) -> Data:
     return {
         "id": entry.id if entry else "",
         "at": entry.at if entry else "",
+        "when": moment_utc(entry.at) if entry else "",
         "who": decision.reviewer if decision else "",
         "what": what.text,
         "tone": what.tone,
