@@ -98,6 +98,7 @@ class Desk:
         reviewer: str | None = None,
         settings: Settings | None = None,
     ) -> None:
+        self._opened_here = not isinstance(db, Workbench)
         if not isinstance(db, Workbench):
             db = Workbench.open(database_path(None if db is None else Path(db)), settings)
         self.workbench, self.actor = db, Actor(name=default_reviewer() if reviewer is None else reviewer)
@@ -110,8 +111,9 @@ class Desk:
         self.close()
 
     def close(self) -> None:
-        """Close the database."""
-        self.workbench.close()
+        """Close the database that this desk has opened; a workbench that it was given stays open."""
+        if self._opened_here:
+            self.workbench.close()
 
     def audit(
         self,

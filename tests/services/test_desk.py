@@ -50,6 +50,29 @@ def test_a_process_without_a_named_account_has_a_desk_too(store: Store, monkeypa
     assert account_name() == ("Ada[31m " + "a" * 300)[:200]
 
 
+def test_a_desk_closes_the_database_that_it_opened_and_leaves_a_workbench_that_it_was_given_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed: list[Workbench] = []
+    close = Workbench.close
+
+    def noted(workbench: Workbench) -> None:
+        closed.append(workbench)
+        close(workbench)
+
+    monkeypatch.setattr(Workbench, "close", noted)
+    with Desk(tmp_path / "own.db", reviewer="Ada") as own:
+        assert own.queue() == ()
+    assert closed == [own.workbench]
+    with Workbench.open(tmp_path / "given.db").store as store:
+        given = Workbench(store, masis.Settings(), store.path)
+        with Desk(given, reviewer="Ada") as desk:
+            assert desk.queue() == ()
+        desk.close()
+        assert closed == [own.workbench]
+        assert Desk(given, reviewer="Grace").queue() == ()
+
+
 def test_a_case_is_found_shown_and_decided_and_the_entry_says_what_was_shown(desk: Desk) -> None:
     first = desk.queue(limit=1)[0]
     assert desk.show(first.id).case.answer == ANSWER
