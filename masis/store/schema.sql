@@ -144,6 +144,7 @@ CREATE TABLE jobs (
     likely REAL,  -- the built-in probability of fault
     coverable INTEGER,  -- whether a guarantee may cover it
     headline TEXT,      -- as in cases
+    worded TEXT,        -- the version of the code that worded the headline: one of another version is worded again
     severity TEXT,      -- as in cases
     -- of a screening
     question TEXT,
@@ -165,7 +166,7 @@ CREATE VIEW runs AS SELECT
     seq, id, state, owner, starts, started_at, seen_at, ended_at, why, cancel_requested, removed_by, asked_by, settings,
     case_seq, case_digest, models, settings_digest, quality, revised_quality, confidence, overall, invalid, uncited,
     iterations, improvement, termination, needs_review, spot_check, flags, reasons, disagreement, doubt, tier, risk, rule,
-    auditor, likely, coverable, headline, severity, draft, payload
+    auditor, likely, coverable, headline, worded, severity, draft, payload
 FROM jobs WHERE kind = 'run';
 CREATE VIEW screenings AS SELECT
     seq, id, state, owner, starts, started_at, seen_at, ended_at, why, cancel_requested, removed_by, settings,
