@@ -23,8 +23,8 @@ from masis.schema.wording import counted
 OTHER = "other"
 
 REASON_CODE = "reason_code"
-"""In an entry's ``extra``: the code of its reason, by which reasons are told apart. The words of the
-reason are for people, and may be worded anew."""
+"""In an entry's ``extra``: the code of its reason, which figures count by. The words of the reason
+are for people, and may be worded anew."""
 
 
 class Reason(NamedTuple):

@@ -59,8 +59,8 @@ class Guarantees:
     """Applies what a lead has certified, and reads nothing but scores and decisions.
 
     It has no settings of its own, because the process that stores a run may not have the run's:
-    a worker process audits each job with the settings that come with the job. Each method is told
-    which review settings it is asked about.
+    a worker process audits each job with the settings that come with the job. Each method takes
+    the review settings that it is asked about.
     """
 
     def __init__(self, store: Store) -> None:

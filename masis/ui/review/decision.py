@@ -313,6 +313,7 @@ def _audited_again(context: _PanelContext, posted: object) -> str:
 
 
 def _submit(context: _PanelContext, form: _Form, posted: dict[str, Any]) -> None:
+    """Record the decision of the form (``masis/services/reviews.py``), or say what keeps it from being recorded."""
     if posted.get("case") != context.case_id:
         return
     form.handled = {"mount": posted.get("mount"), "sends": posted.get("sends")}
