@@ -235,7 +235,7 @@ def test_a_submit_straight_after_typing_says_what_is_missing_and_checks_what_was
     answer = found.get_by_label("Corrected answer")
     answer.fill("Bridge 9 is 109 metres long [chunk_1].")
     tab.page.keyboard.press("Control+Enter")
-    expect(found.get_by_role("status").first).to_contain_text("Choose a reason")
+    expect(found.get_by_role("status").first).to_contain_text("A reason is missing")
     expect(found.get_by_role("group", name="Citations")).to_contain_text("0 fabricated")
     expect(found.locator(".saved")).to_have_text("Draft saved")
 

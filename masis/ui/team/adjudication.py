@@ -631,7 +631,8 @@ def _lacks(decision: Decision, answer: DecidedAnswer) -> _Lack | None:
     """Return the first problem that keeps a final verdict from being recorded."""
     for problem in decision_rules.problems(decision, answer):
         field = "final-corrected" if problem.field == "corrected_answer" else "final-reason"
-        return _Lack(_LACKS.get(problem.code, "Not complete yet"), f"{problem.message}. {problem.hint}", field)
+        # in one line: a second one would push the form's last field under the button
+        return _Lack(_LACKS.get(problem.code, "Not complete yet"), f"{problem.message}.", field)
     return None
 
 
