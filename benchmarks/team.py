@@ -25,6 +25,7 @@ from masis.schema.case import Case
 from masis.schema.review import Decision
 from masis.schema.team import QueuePolicy
 from masis.services import ANONYMOUS, Actor, Workbench, demo_cases
+from masis.services.decision_rules import seen_issues
 from masis.services.records import CaseFilter
 
 TARGET_MS = 300
@@ -68,6 +69,8 @@ def review(bench: Workbench, number: int, pause: float, took: dict[str, list[flo
             iteration=1,
             verdict=draw.choice(("approve", "escalate")),
         )
+        seen = seen_issues(bench.reviews.decided_answer(me, decision).serious)
+        decision = decision.model_copy(update={"extra": seen})
         try:
             bench.reviews.submit(me, decision, seen_version=view.summary.version)
             made.append(lease.case_id)

@@ -8,13 +8,22 @@ from masis.errors import UnknownRecord
 from masis.schema.actor import Actor
 from masis.schema.review import Decision, LogEntry
 from masis.services import Workbench
+from masis.services.decision_rules import seen_issues
 
 ADA = Actor(name="Ada")
 
 
 def submitted(workbench: Workbench, decision: Decision) -> LogEntry:
-    """Submit a decision as the reviewer it names."""
-    return workbench.reviews.submit(Actor(name=decision.reviewer), decision)
+    """Submit a decision as the reviewer it names, who has seen the serious issues that an approval leaves open."""
+    return workbench.reviews.submit(Actor(name=decision.reviewer), having_seen(workbench, decision))
+
+
+def having_seen(workbench: Workbench, decision: Decision) -> Decision:
+    """Return a decision that acknowledges the serious issues open in its answer, if it approves that."""
+    if decision.verdict != "approve":
+        return decision
+    serious = workbench.reviews.decided_answer(Actor(name=decision.reviewer), decision).serious
+    return decision.model_copy(update={"extra": decision.extra | seen_issues(serious)})
 
 
 def decide(

@@ -26,6 +26,7 @@ from masis.schema.case import Case
 from masis.schema.review import Decision
 from masis.schema.team import QueuePolicy
 from masis.services import Workbench
+from masis.services.decision_rules import seen_issues
 from masis.settings import Settings
 from masis.store import Store
 from masis.store.core import guards
@@ -79,6 +80,7 @@ def build(path: Path) -> None:
         )
         workbench.cases.add_one(ADA, case)
         run = workbench.audits.audit(ADA, case)
+        serious = [issue for issue in run.iterations[0].issues if issue.major]
         verdict, answer = (("approve", None), ("reject", None), ("override", "120 metres [1]."))[number - 1]
         entry = workbench.reviews.submit(
             ADA,
@@ -89,6 +91,7 @@ def build(path: Path) -> None:
                 verdict=verdict,
                 reason="checked",
                 corrected_answer=answer,
+                extra=seen_issues(serious if verdict == "approve" else ()),
             ),
         )
         if number == 2:

@@ -305,8 +305,13 @@ def _serious_issues(judged: Iteration) -> _Check:
 
 
 def _accused(judged: Iteration) -> bool:
-    accusing = {verdict for verdict, _, _ in ACCUSATIONS}
-    return bool(judged.citation_audit.invalid_citations) or any(check.verdict in accusing for check in judged.claims)
+    """Return whether citations or claims accuse the answer: a hallucination that is reported is then that same fault.
+
+    A fabricated reference counts also where its marker was taken off since: it is reported as a hallucination, too.
+    """
+    audit, accusing = judged.citation_audit, {verdict for verdict, _, _ in ACCUSATIONS}
+    fabricated = audit.invalid_citations or audit.carried_references
+    return bool(fabricated) or any(check.verdict in accusing for check in judged.claims)
 
 
 def _safety(judged: Iteration) -> _Check:

@@ -232,6 +232,7 @@ def _from_claims(checks: Sequence[ClaimCheck], missing: Sequence[MissingPoint], 
                 "The question asks for it and the evidence says it; the answer does not.",
                 f"Consider adding: {point.description}",
                 evidence_ids=(point.evidence_id,) if point.evidence_id else (),
+                point=point.description,
             )
 
 
@@ -345,6 +346,7 @@ def _issue(
     place: Located | None = None,
     quote: str | None = None,
     evidence_ids: tuple[str, ...] = (),
+    point: str = "",
 ) -> Issue:
     words = " ".join((quote or description).casefold().split())
     return Issue(
@@ -361,6 +363,7 @@ def _issue(
         end=place.end if place else None,
         quote=quote,
         evidence_ids=evidence_ids,
+        point=point,
     )
 
 
@@ -412,7 +415,7 @@ def _repeats(issue: Issue, point: Issue) -> bool:
     """Whether the critic says of an answer as a whole that it leaves out this missing point."""
     if issue.source != "critic" or issue.type not in _OMISSIONS or point.rule != "missing_information":
         return False
-    missing = word_stems(point.description.partition(": ")[2] or point.description)
+    missing = word_stems(point.point)
     same = len(missing & word_stems(f"{issue.description} {issue.reason}"))
     return bool(set(issue.evidence_ids) & set(point.evidence_ids)) and same >= LEAST_REPEATED * len(missing) > 0
 

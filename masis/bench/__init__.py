@@ -122,13 +122,13 @@ class _Benchmark:
             seed=self.seed,
             rules=VERSION,
             readings=tuple(self._readings()),
-            counts=tasks.decisions(self.rows) | (exemptions(self.cases) if self.task.name == "ExpertQA" else {}),
+            counts=tasks.decisions(self.rows) | (exemptions(self.cases) if self.task is tasks.EXPERTQA else {}),
             notes=(_UNCITED_RULE,) if any(each.row.cites_nothing for each in self.rows) else (),
             outcomes=self._outcomes(),
         )
 
     def _outcomes(self) -> tuple[Outcome, ...]:
-        if self.task.name != "Demo gold":
+        if self.task is not tasks.DEMO_GOLD:
             return ()
         wanted = {str(case["id"]) for case in self.cases}
         runs = audited(self.cases) if self.runs is None else [run for run in self.runs if run.case_id in wanted]
@@ -143,7 +143,7 @@ class _Benchmark:
         if any(each.row.strict is not None for each in rows):
             meaning = "not supported at all, against the rest"
             yield self._reading("strict reading", meaning, rows, lambda row: bool(row.strict), tasks.auditor)
-        if self.task.name == "Demo gold":
+        if self.task is tasks.DEMO_GOLD:
             meaning = "a number, date, name or sign altered; against clean claims"
             either = [each for each in rows if _is_altered(each.row) or _is_clean(each.row)]
             yield self._reading("altered facts", meaning, either, _is_altered, tasks.contradictions)
@@ -202,9 +202,9 @@ def _cases(task: Task, rows: Sequence[Mapping[str, Any]], half: Half) -> list[Ma
     """Return the cases of the half for measuring the citation engine: the demo's by id, ExpertQA's by what they
     share.
     """
-    if task.name == "Demo gold":
+    if task is tasks.DEMO_GOLD:
         keys = [(str(row["id"]),) for row in rows]
-    elif task.name == "ExpertQA":
+    elif task is tasks.EXPERTQA:
         keys = [(row["query"], *(chunk["text"] for chunk in row["evidence"] if chunk.get("text"))) for row in rows]
     else:
         return []

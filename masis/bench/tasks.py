@@ -353,6 +353,17 @@ def _labelled(row: Row, key: str) -> bool:
     return "evidence" in row and bool(claims) and isinstance(claims, list) and key in claims[0]
 
 
+EXPERTQA = Task(
+    "ExpertQA",
+    partial(_labelled, key="cite_worthy"),
+    expertqa_rows,
+    "support less than complete",
+)
+"""The uncited claims of this set measure the exemptions of the citation engine."""
+
+DEMO_GOLD = Task("Demo gold", _is_ours, labelled_rows, "not supported")
+"""The labels of our own cases name fabricated references and altered facts, too."""
+
 TASKS: tuple[Task, ...] = (
     Task(
         "HAGRID",
@@ -362,8 +373,8 @@ TASKS: tuple[Task, ...] = (
     ),
     Task("WiCE", _has("claim", "evidence", "supporting_sentences", "label"), wice_rows, "not supported in full"),
     Task("SummEdits", _has("doc", "summary", "label"), summedits_rows, "not consistent with the document"),
-    Task("ExpertQA", partial(_labelled, key="cite_worthy"), expertqa_rows, "support less than complete"),
+    EXPERTQA,
     Task("Pairs", _has("premise", "hypothesis", "label"), pair_rows, "not entailed"),
-    Task("Demo gold", _is_ours, labelled_rows, "not supported"),
+    DEMO_GOLD,
     Task("Labelled cases", partial(_labelled, key="supported"), labelled_rows, "not supported"),
 )

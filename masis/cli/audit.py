@@ -385,10 +385,11 @@ class WorstAnswers:
         flags = shown_flags(run, 0) if original else ("error",)
         place = next((at for at, flag in enumerate(ISSUES) if flag in flags), len(ISSUES))
         quality = original.quality_score if original else None
-        drafted = "answer drafted by MASIS, " if run.draft is not None else ""
+        drafted = "drafted by MASIS, " if run.draft is not None else ""
         record = {
             "case": case.id,
-            "state": drafted + ("needs review" if run.needs_review else "auto-accepted"),
+            "state": (f"answer {drafted}" if drafted else "")
+            + ("needs review" if run.needs_review else "auto-accepted"),
             "standing": summary.standing,
             "headline": headline(run).text,
             "issue": FLAG[ISSUES[place]].text if place < len(ISSUES) else "",
@@ -403,9 +404,7 @@ class WorstAnswers:
         pressing = _PRESSING.index(summary.standing) if summary.standing in _PRESSING else len(_PRESSING)
         grave = SEVERITIES.index(summary.severity) if summary.severity else len(SEVERITIES)
         rank = (pressing, grave, place, 1.0 if quality is None else quality, self._count)
-        self._worst = sorted([*self._worst, (rank, record | {"stands": drafted.removeprefix("answer ") + where.text})])[
-            :WORST_SHOWN
-        ]
+        self._worst = sorted([*self._worst, (rank, record | {"stands": drafted + where.text})])[:WORST_SHOWN]
 
     def show(self) -> None:
         """Write the table, and under it the gravest issues in full; nothing where they came as JSON."""

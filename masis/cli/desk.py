@@ -20,9 +20,9 @@ from masis.schema.run import Iteration
 from masis.schema.wording import counted, shortened
 from masis.services import Workbench
 from masis.services.cases import CaseView
+from masis.services.decision_rules import OTHER, reasons_for
 from masis.services.desk import SHOWN, Desk
 from masis.services.records import CaseFilter, QueueOrder
-from masis.services.reviews import OTHER, reasons_for
 from masis.views.headline import headline
 from masis.views.log_entries import entry_number, entry_word
 from masis.views.numbers import score_text
@@ -248,6 +248,7 @@ def label(
     start: int | None = option("Where the words begin, if they stand more than once.", within=(0,)),
     severity: Literal["critical", "high", "medium", "low"] | None = option("Report an issue that the audit missed."),
     note: str = option("What is wrong, in your words.", default=""),
+    acknowledge: bool = option("You have seen the serious issues of the answer that you approved."),
     desk: Desk = DESK,
     emit: Emit = shared.EMIT,
 ) -> None:
@@ -261,7 +262,7 @@ def label(
       masis label home-03 "fabricated citation" "120 metres" --severity high
     """
     given = {"label": label, "text": words or "", "start": start, "severity": severity, "note": note}
-    entry = desk.label(case, [given])
+    entry = desk.label(case, [given], acknowledge=acknowledge)
     emit(entry, [_entry_line(entry)])
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import getpass
 import logging
 import shutil
 import sys
@@ -31,7 +30,7 @@ from masis.schema.review import CaseState
 from masis.schema.run import ReviewTier
 from masis.services import Workbench
 from masis.services.records import CaseFilter, Unguarded
-from masis.settings import ROLES, Loaded, Settings, database_path, load
+from masis.settings import ROLES, Loaded, Settings, database_path, default_reviewer, load
 from masis.settings import shown as shown_setting
 from masis.settings.reference import option_help
 
@@ -363,12 +362,7 @@ WORKBENCH = options(open_existing)
 
 def operator(name: str | None = None) -> Actor:
     """Return who a command acts for: the given name, else the one the person is logged in with."""
-    if name is None:
-        try:
-            name = getpass.getuser()
-        except (OSError, KeyError):
-            name = "somebody without a name"
-    return Actor(name=name)
+    return Actor(name=default_reviewer() if name is None else name)
 
 
 def confirm_removal(question: str, otherwise: str = "Nothing was removed.", *, yes: bool = False) -> None:

@@ -271,7 +271,8 @@ class Issue(Record):
     finding can be followed from one iteration to the next. ``rule`` names what found it (``fabricated_reference``).
     ``start`` and ``end`` are offsets in the answer; an issue with a stretch of evidence has ``evidence_start`` and
     ``evidence_end``, offsets in the text of its one chunk. ``carried_from`` is the iteration that raised an issue which
-    a revision left open: what it accused still stands unconfirmed, though nothing raised it again.
+    a revision left open: what it accused still stands unconfirmed, though nothing raised it again. ``point`` is what
+    the answer leaves out, as the check that found it says (rule ``missing_information``); "" for all other issues.
     """
 
     id: str
@@ -290,6 +291,7 @@ class Issue(Record):
     evidence_start: int | None = None
     evidence_end: int | None = None
     carried_from: int | None = None
+    point: str = ""
 
     @property
     def major(self) -> bool:

@@ -120,6 +120,9 @@ class SubjectDigests(Record):
 class Decision(Record):
     """What someone decided about one run, as given in; the store adds its place in the chain and ``about``.
 
+    What a verdict needs (a reason, a correction that corrects, serious issues that were seen) is checked where it is
+    recorded, by ``masis/services/decision_rules.py``.
+
     ``machine_shown`` names what of the machine's verdict was visible to the person (``scores``, ``marks``, ...;
     ``SHOWN_UNKNOWN`` where that is not known);
     ``token`` makes a repeated submit harmless. ``undoes`` names the entry an undo takes back. ``policy`` is set by the
@@ -172,10 +175,6 @@ class Decision(Record):
             raise ValueError("an entry of a new version, and no other, names the newer case")
         if self.kind == "undo" and self.undoes is None:
             raise ValueError("an undo names the entry it takes back")
-        if self.verdict == "override" and not (self.corrected_answer or "").strip():
-            raise ValueError("an override needs the corrected answer")
-        if self.verdict in ("override", "reject") and not self.reason.strip():
-            raise ValueError(f"{self.verdict!r} needs a reason")
         return self
 
 

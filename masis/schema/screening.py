@@ -204,10 +204,14 @@ class SampleSize(Record):
 
 
 class Reason(Record):
-    """Why a field has its value, in a sentence, and the words of the abstract it rests on."""
+    """Why a field has its value, in a sentence, and the words of the abstract it rests on.
+
+    ``given`` is the reason that a person gave, without the name that stands before it in ``text``; "" for a machine's.
+    """
 
     text: str
     words: tuple[Words, ...] = ()
+    given: str = ""
 
 
 class Opinion(Record):

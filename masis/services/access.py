@@ -95,6 +95,7 @@ ACTS: tuple[Act, ...] = (
         "media, address static, address configuration, address websocket, drafts.get, drafts.begun, "
         "cases.open_for, cases.find_for, "
         "cases.facets_for, cases.standings_for, cases.values_for, cases.blinded, cases.hides_machine_from, "
+        "reviews.decided_answer, "
         "cases.hides_figures_from, team.work, team.share_out, "
         "team.next_open, team.open_to, team.count_open, team.why_empty, team.comments, team.machine_hidden, "
         "team.leases, team.hides_counts_from, team.adjudications, team.to_adjudicate, trust.compare, trust.parts, "
@@ -105,7 +106,7 @@ ACTS: tuple[Act, ...] = (
     Act(
         "take cases, decide them, and undo their own decisions and auto-acceptances",
         "decide",
-        "team.claim, team.claim_next, team.release, team.skip, reviews.submit",
+        "team.claim, team.claim_next, team.release, team.rename, team.skip, reviews.submit",
     ),
     Act(
         "comment, tag, assign cases to themselves, save views of the queue",

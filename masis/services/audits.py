@@ -69,7 +69,7 @@ class AuditService:
 
     def __init__(self, store: Store, settings: Settings, access: Access = OPEN) -> None:
         self._store, self._settings, self._access = store, settings, access
-        self._guarantees = Guarantees(store, settings)
+        self._guarantees = Guarantees(store)
 
     def needed(self, case: Case, settings: Settings | None = None) -> bool:
         """Return whether no finished run has audited this content with these settings."""

@@ -21,8 +21,8 @@ from masis.schema.case import Case
 from masis.schema.review import Decision, Verdict
 from masis.schema.team import QueuePolicy
 from masis.screening.demo import CORPUS, demo_questions
+from masis.services.decision_rules import REASON_CODE, reason_text
 from masis.services.records import CaseFilter
-from masis.services.reviews import reason_text
 from masis.services.workbench import Workbench
 from masis.settings import ROLES, Settings
 from masis.version import app_root
@@ -192,7 +192,7 @@ def _simulated(workbench: Workbench, case: Case, name: str) -> Decision:
         note="Simulated for the demo",
         corrected_answer=corrected if verdict == "override" else None,
         token=f"simulated:{case.id}:{name}",
-        extra={"simulated": True, "reason_code": code, "seconds": round(draws.lognormvariate(4, 0.5), 1)},
+        extra={"simulated": True, REASON_CODE: code, "seconds": round(draws.lognormvariate(4, 0.5), 1)},
     )
 
 

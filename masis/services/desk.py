@@ -11,7 +11,6 @@ for row in desk.queue():
 from __future__ import annotations
 
 import difflib
-import getpass
 import hashlib
 import json
 import re
@@ -25,6 +24,7 @@ from pydantic import ValidationError
 from masis.api.batch import Job, Options, audit_all
 from masis.errors import InputError, MasisError, UnknownRecord
 from masis.schema.actor import Actor
+from masis.schema.audit import Issue
 from masis.schema.explain import explain, kind_of
 from masis.schema.reading import FieldMap
 from masis.schema.review import (
@@ -38,12 +38,21 @@ from masis.schema.review import (
 )
 from masis.schema.run import Run
 from masis.schema.team import QueuePolicy
-from masis.schema.wording import counted
 from masis.services.cases import CaseView
+from masis.services.decision_rules import (
+    OTHER,
+    REASON_CODE,
+    DecidedAnswer,
+    Problem,
+    code_of,
+    problems,
+    reason_text,
+    reasons_for,
+    seen_issues,
+)
 from masis.services.records import CaseFilter, CaseSummary, DecisionFilter
-from masis.services.reviews import OTHER, reasons_for
 from masis.services.workbench import Workbench
-from masis.settings import Settings, database_path
+from masis.settings import Settings, database_path, default_reviewer
 
 SHOWN = ("answer", "verdicts", "scores", "issues")
 """What ``Desk.show`` shows of the machine's verdict, as a decision after it records."""
@@ -89,9 +98,10 @@ class Desk:
         reviewer: str | None = None,
         settings: Settings | None = None,
     ) -> None:
+        self._opened_here = not isinstance(db, Workbench)
         if not isinstance(db, Workbench):
             db = Workbench.open(database_path(None if db is None else Path(db)), settings)
-        self.workbench, self.actor = db, Actor(name=getpass.getuser() if reviewer is None else reviewer)
+        self.workbench, self.actor = db, Actor(name=default_reviewer() if reviewer is None else reviewer)
         self._seen: dict[str, int] = {}
 
     def __enter__(self) -> Desk:
@@ -101,8 +111,9 @@ class Desk:
         self.close()
 
     def close(self) -> None:
-        """Close the database."""
-        self.workbench.close()
+        """Close the database that this desk has opened; a workbench that it was given stays open."""
+        if self._opened_here:
+            self.workbench.close()
 
     def audit(
         self,
@@ -231,10 +242,13 @@ class Desk:
         view = self._open(case_id)
         run = view.run if view.run is not None and view.run.iterations else None
         answer = _answer(view, run, iteration)
-        extra = _checked(view, run, iteration, verdict, answer, corrected_answer, acknowledge=acknowledge)
+        serious = _serious(run, iteration)
+        extra: dict[str, Any] = {"answer": _answer_named(view, run, iteration)}
+        if verdict == "approve" and acknowledge:
+            extra |= seen_issues(serious)
         words, code = _reason(verdict, reason)
         if code:
-            extra["reason_code"] = code
+            extra[REASON_CODE] = code
         shown = self._shown(case_id, view, machine_shown)
         try:
             decision = Decision(
@@ -253,13 +267,18 @@ class Desk:
             )
         except ValidationError as error:
             raise explain(error) from error
+        for problem in problems(decision, DecidedAnswer(answer, serious)):
+            raise problem.as_error(_hint(problem, verdict, run))
         seen = version if version is not None else self._seen.get(case_id, view.summary.version)
         entry = self.workbench.reviews.submit(self.actor, decision, seen_version=seen, shown=answer_digest(answer))
         self._seen.pop(case_id, None)
         return entry
 
-    def label(self, case_id: str, labels: Iterable[LabelRecord]) -> LogEntry:
+    def label(self, case_id: str, labels: Iterable[LabelRecord], *, acknowledge: bool = False) -> LogEntry:
         """Add labels to this reviewer's decision on a case: a further entry repeats it with all labels.
+
+        ``acknowledge`` says that serious issues were seen, as for ``decide``: who approved an answer before they were
+        shown what the audit found approves it again now.
 
         Raises what ``decide`` does, and InputError where the reviewer has not decided the case.
         """
@@ -272,6 +291,9 @@ class Desk:
         if not added:
             raise InputError("names no label", cure='Give one: {"text": "...", "label": "..."}.', field="labels")
         again = own.model_copy(update={"labels": (*own.labels, *added), "token": None, "about": None, "policy": None})
+        if acknowledge and own.verdict == "approve":
+            seen = seen_issues(self.workbench.reviews.decided_answer(self.actor, own).serious)
+            again = again.model_copy(update={"extra": again.extra | seen})
         version = self.workbench.cases.summary(case_id).version
         return self.workbench.reviews.submit(self.actor, again, seen_version=version, shown=answer_digest(answer))
 
@@ -372,59 +394,48 @@ def _answer(view: CaseView, run: Run | None, iteration: int) -> str:
     return run.iterations[iteration - 1].answer
 
 
-def _checked(
-    view: CaseView,
-    run: Run | None,
-    iteration: int,
-    verdict: Verdict,
-    answer: str,
-    corrected: str | None,
-    *,
-    acknowledge: bool,
-) -> dict[str, Any]:
-    """Return what the entry records beside the verdict. Raises InputError where the page would not let it through."""
+def _serious(run: Run | None, iteration: int) -> tuple[Issue, ...]:
+    """Return the serious issues that are open in an answer."""
+    return tuple(issue for issue in run.iterations[iteration - 1].issues if issue.major) if run else ()
+
+
+def _answer_named(view: CaseView, run: Run | None, iteration: int) -> str:
+    """Return the name of the answer that is decided about, as the entry records it."""
     drafted = run is not None and run.draft is not None
-    extra: dict[str, Any] = {"answer": answer_name(iteration if run else None, drafted=drafted)}
-    if verdict == "override" and (corrected is None or not corrected.strip() or corrected == answer):
-        problem = "is the answer as it is" if corrected == answer else "is missing"
-        cure = "Give the corrected answer (--corrected-answer or --corrected-file), or approve it as it is."
+    return answer_name(iteration if run else None, drafted=drafted)
+
+
+def _hint(problem: Problem, verdict: Verdict, run: Run | None) -> str:
+    """Return what to do about a problem by the names of this desk's arguments and the command's options."""
+    if problem.code in ("correction_missing", "correction_changes_nothing"):
+        hint = "Give the corrected answer (--corrected-answer or --corrected-file), or approve it as it is."
         if run is not None and len(run.iterations) > 1:
-            cure += " To take a revision as it is, approve it: iteration=2 (--iteration 2)."
-        raise InputError(problem, cure=cure, field="corrected_answer")
-    if verdict != "override" and corrected is not None:
-        raise InputError("goes with override only", cure="Leave it out, or override.", field="corrected_answer")
-    serious = [issue for issue in run.iterations[iteration - 1].issues if issue.major] if run else []
-    if verdict == "approve" and serious:
-        if not acknowledge:
-            shown = "; ".join(issue.description for issue in serious[:3])
-            raise InputError(
-                f"would approve an answer with {counted(len(serious), 'serious issue')} open: {shown}",
-                cure="Read them, then say acknowledge=True (--acknowledge).",
-                field="verdict",
-            )
-        keys = {"id", "rule", "severity", "description"}
-        extra["issues_seen"] = [issue.model_dump(mode="json", include=keys) for issue in serious]
-    return extra
+            hint += " To take a revision as it is, approve it: iteration=2 (--iteration 2)."
+        return hint
+    if problem.code == "reason_missing":
+        return f"Use one of {_reason_codes(verdict)}, or words."
+    if problem.code == "serious_issues_open":
+        return "Read them, then say acknowledge=True (--acknowledge)."
+    return problem.hint
+
+
+def _reason_codes(verdict: Verdict) -> str:
+    return ", ".join(reason.code for reason in reasons_for(verdict) if reason.code != OTHER)
 
 
 def _reason(verdict: Verdict, given: str) -> tuple[str, str]:
     """Return the words of a reason and its code: one of the fixed reasons by its code or words, or one's own words."""
-    known = [reason for reason in reasons_for(verdict) if reason.code != OTHER]
-    codes = ", ".join(reason.code for reason in known)
-    for reason in known:
-        if given in (reason.code, reason.text):
-            return reason.text, reason.code
+    if (code := code_of(verdict, given)) not in ("", OTHER):
+        return reason_text(code), code
     word, _, own = given.strip().partition(":")
     if word.lower() == OTHER and own.strip():
         return own.strip(), OTHER
     if re.fullmatch(r"[A-Za-z_-]+", given.strip()):  # one word is meant as a code
         raise InputError(
             f"is {given[:40]!r}, which is no reason to {verdict}",
-            cure=f"Use one of {codes}; or your words, as 'other: ...'.",
+            cure=f"Use one of {_reason_codes(verdict)}; or your words, as 'other: ...'.",
             field="reason",
         )
-    if not given.strip() and verdict in ("override", "reject"):
-        raise InputError(f"is missing: to {verdict} needs one", cure=f"Use one of {codes}, or words.", field="reason")
     return given.strip(), OTHER if given.strip() else ""
 
 

@@ -51,6 +51,32 @@ def adjudication_subject(case_id: str) -> str:
     return f"adjudication:{case_id}"
 
 
+def rubric_subject(case_id: str) -> str:
+    """Return the subject of the draft that holds scores of the rubric."""
+    return f"rubric:{case_id}"
+
+
+def comment_subject(case_id: str) -> str:
+    """Return the subject of the draft that holds a comment not added yet."""
+    return f"comment:{case_id}"
+
+
+def evidence_subject(case_id: str) -> str:
+    """Return the subject of the draft that holds pasted texts of missing evidence until they are used."""
+    return f"evidence:{case_id}"
+
+
+def subjects_of_case(case_id: str) -> tuple[str, ...]:
+    """Return the subjects of every draft that can be about a case."""
+    return (
+        case_subject(case_id),
+        adjudication_subject(case_id),
+        rubric_subject(case_id),
+        comment_subject(case_id),
+        evidence_subject(case_id),
+    )
+
+
 class DraftService(Service):
     """The use cases of drafts. A draft belongs to an actor's name and a subject: ``case:1``, ``new-audit``."""
 

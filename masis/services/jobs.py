@@ -37,11 +37,13 @@ from masis.api.roles import uses_models
 from masis.audit import loop
 from masis.errors import MasisError, UnknownRecord
 from masis.schema.actor import Actor
+from masis.schema.calls import Usage
+from masis.schema.case import Case
 from masis.schema.review import CaseState, Standing
 from masis.screening.grading.question import Part
 from masis.screening.rounds.round_loop import new_screening_id
 from masis.services.arrivals import ingestion
-from masis.services.records import CaseFilter
+from masis.services.records import CaseFilter, CaseSummary
 from masis.services.workbench import Workbench
 from masis.settings import Settings
 from masis.store.audits.runs import Runs
@@ -119,6 +121,8 @@ class Batch:
     running: set[str] = field(default_factory=set)
     stopping: bool = False
     exhausted: bool = False
+    looked: int = -1
+    """At which state of the queue no case of it could begin: it is looked at again once that has changed."""
 
     @property
     def under_way(self) -> bool:
@@ -141,11 +145,26 @@ class _Held:
     cancelled: bool = False
 
 
+class _Picked(NamedTuple):
+    """The next case of a batch as it was read: with the run that its audit makes, or why it can't be audited.
+
+    ``case`` is read where its cost has to be estimated; ``run_id`` is "" where there is an error.
+    """
+
+    case_id: str
+    run_id: str = ""
+    case: Case | None = None
+    error: str | None = None
+
+
 class Jobs:
     """The jobs of this server, in the order they were added, at most ``at_once`` of each kind at a time.
 
     One at most for each case and each screening. Whatever a person starts goes before the batch of all cases that are
     not audited yet. Jobs of a server that ended in the middle are marked as interrupted at the start.
+
+    Pages ask for the state of jobs every moment, so the lock is held for a look at what is in memory only, never while
+    the database is read.
     """
 
     def __init__(
@@ -159,6 +178,8 @@ class Jobs:
         self._workers: set[WorkerProcess] = set()
         self._idle: list[WorkerProcess] = []
         self._batch: Batch | None = None
+        self._picking = False
+        self._changes = 0
         self._closed = False
         self._mark_lost()
         kinds: tuple[JobKind, ...] = ("audit", "screening")
@@ -195,7 +216,7 @@ class Jobs:
                 return
             total = sum(states.get(state, 0) for state in UNAUDITED)
             self._batch = Batch(actor, total, settings, budget, self._unaudited(), exhausted=not total)
-            self._changed.notify_all()
+            self._announce()
 
     def audit_arrived(self, settings: Settings) -> None:
         """Audit what programs have sent in over HTTP and nobody has audited, the oldest first.
@@ -205,16 +226,18 @@ class Jobs:
         """
         today = datetime.now(UTC).date().isoformat()
         with self._changed:
+            begun = self._batch is not None
+        limit = settings.ingest_cost_a_day if uses_models(settings) else 0.0
+        spent = self.workbench.store.inbox.spent(ingestion.ACTOR.name, today) if limit and not begun else 0.0
+        with self._changed:
             if self._batch is None:
-                limit = settings.ingest_cost_a_day if uses_models(settings) else 0.0
-                spent = self.workbench.store.inbox.spent(ingestion.ACTOR.name, today) if limit else 0.0
                 budget = Budget(settings, limit or None, spent)
                 self._batch = Batch(ingestion.ACTOR, 0, settings, budget, self._arrived(), day=today)
             elif self._batch.day != today:
                 self._batch.day, self._batch.cases = today, self._arrived()
                 self._batch.budget.renew()
             self._batch.exhausted = self._batch.budget.exhausted
-            self._changed.notify_all()
+            self._announce()
 
     def screen(self, actor: Actor, question: str, sources: tuple[str, ...], settings: Settings | None = None) -> str:
         """Screen a question on these sources (``corpus:NAME``, ``pubmed``); returns the screening's id at once."""
@@ -224,7 +247,7 @@ class Jobs:
     def resume_screening(self, actor: Actor, screening_id: str) -> str:
         """Resume an interrupted screening after its last finished round. Raises UnknownRecord."""
         stored = self.workbench.store.screenings.progress(screening_id)
-        settings = Settings.model_validate(stored.settings)
+        settings = self.workbench.settings.updated(stored.settings)
         return self._add(Job("screening", screening_id, stored.question, settings, actor, stored.sources))
 
     def search_further(self, actor: Actor, screening_id: str, rounds: int) -> str:
@@ -249,7 +272,7 @@ class Jobs:
             self._jobs[job.key] = _Held(job)
             if self._batch is not None and self._batch.held == job.subject:
                 self._batch.held = None
-            self._changed.notify_all()
+            self._announce()
         return job.id
 
     # following
@@ -300,7 +323,7 @@ class Jobs:
             if held is not None and not held.running:
                 del self._jobs[kind, subject]
                 if kind == "screening":  # of an audit the case is there, and can be started again from its page
-                    self._note_failure(held.job, "It was stopped before it began.")
+                    self._note_failure(held.job.key, "It was stopped before it began.")
                 return
             if held is not None:
                 held.cancelled = True
@@ -342,7 +365,7 @@ class Jobs:
         with self._changed:
             self._closed = True
             workers = list(self._workers)
-            self._changed.notify_all()
+            self._announce()
         for worker in workers:
             worker.close()
         if workers and self.workbench.database.exists():
@@ -370,18 +393,40 @@ class Jobs:
                 self._release(worker)
             self._finish(job, error)
 
+    def _announce(self) -> None:
+        """Wake whoever waits for a change of the queue. Called with the lock held."""
+        self._changes += 1
+        self._changed.notify_all()
+
     def _next(self, kind: JobKind) -> _Held | None:
-        with self._changed:
-            while not self._closed:
-                waiting = (each for each in self._jobs.values() if each.job.kind == kind and not each.running)
-                held = next(waiting, None)
-                if held is None and kind == "audit" and (job := self._next_of_batch()) is not None:
-                    held = self._jobs[job.key] = _Held(job)
+        """Wait for the next job of a kind; None once the server is closing."""
+        while True:
+            with self._changed:
+                while not self._closed:
+                    if (held := self._first_waiting(kind)) is not None:
+                        held.running = True
+                        return held
+                    if kind == "audit" and (batch := self._batch_to_look_at()) is not None:
+                        break
+                    self._changed.wait()
+                else:
+                    return None
+                self._picking, seen = True, self._changes
+            picked = self._pick(batch)
+            with self._changed:
+                self._picking = False
+                if (held := self._first_waiting(kind)) is None:
+                    held = self._begin_picked(batch, picked, seen)
+                elif picked is not None:  # what a person has started meanwhile goes first
+                    batch.held = picked.case_id
+                self._changed.notify_all()  # another thread may look for the next one now
                 if held is not None:
                     held.running = True
                     return held
-                self._changed.wait()
-        return None
+
+    def _first_waiting(self, kind: JobKind) -> _Held | None:
+        """Return the job of a kind that has waited longest. Called with the lock held."""
+        return next((each for each in self._jobs.values() if each.job.kind == kind and not each.running), None)
 
     def _worker(self, held: _Held) -> WorkerProcess:
         with self._changed:
@@ -421,52 +466,86 @@ class Jobs:
 
     def _finish(self, job: Job, error: str | None) -> None:
         with self._changed:
+            batch = self._batch if self._batch is not None and job.id in self._batch.running else None
+        case, usage = self._result_of(job) if batch is not None else (None, None)
+        with self._changed:
             self._jobs.pop(job.key, None)
-            self._count(job, error)
+            if batch is not None:
+                self._count(batch, job, error, case, usage)
             if error is not None:
                 log.warning("the %s %s failed; its page says why", job.kind, job.id)
-                self._note_failure(job, error)
-            self._changed.notify_all()
+                self._note_failure(job.key, error)
+            self._announce()
 
-    def _note_failure(self, job: Job, error: str) -> None:
-        self._failed[job.key] = error
+    def _note_failure(self, key: tuple[JobKind, str], error: str) -> None:
+        self._failed[key] = error
         while len(self._failed) > _FAILURES:
             self._failed.pop(next(iter(self._failed)))
 
     # the batch
 
-    def _next_of_batch(self) -> Job | None:
-        """The next audit of the batch, if one may begin now. Called with the lock held."""
+    def _batch_to_look_at(self) -> Batch | None:
+        """Return the batch if its next case may be read now. Called with the lock held."""
         batch = self._batch
-        if batch is None or batch.stopping or batch.exhausted:
+        if batch is None or self._picking or batch.stopping or batch.exhausted or batch.looked == self._changes:
             return None
+        return batch
+
+    def _pick(self, batch: Batch) -> _Picked | None:
+        """Read the next case of a batch; None where there is none. One thread at a time, without the lock."""
         try:
             case_id = batch.held or next(batch.cases, None)
-            if case_id is None:
-                batch.exhausted = True
-                return None
-            batch.held = case_id
-            if batch.budget.limit is not None and not batch.budget.begin(self.workbench.store.cases.get(case_id)):
-                batch.exhausted = batch.budget.exhausted  # if not, it may begin once the cost of others is known
-                return None
-            run_id = self._run_id(case_id, batch.settings)
         except Exception:
             log.exception("the batch of audits stopped: the database could not be read")
-            batch.exhausted = True
             if batch.day:
                 batch.cases = self._arrived()  # an iterator that has failed gives nothing any more
             return None
+        if case_id is None:
+            return None
+        try:
+            case = None if batch.budget.limit is None else self.workbench.store.cases.get(case_id)
+            return _Picked(case_id, self._run_id(case_id, batch.settings), case)
+        except MasisError as error:
+            return _Picked(case_id, error=str(error))
+        except Exception as error:
+            log.exception("case %s could not be read", case_id)
+            return _Picked(case_id, error=f"{type(error).__name__}: {error}")
+
+    def _begin_picked(self, batch: Batch, picked: _Picked | None, seen: int) -> _Held | None:
+        """Put the audit of a case that was picked into the queue, if it may begin. Called with the lock held.
+
+        ``seen`` is the state of the queue before it was picked.
+        """
+        if self._closed or batch is not self._batch or batch.stopping:
+            return None
+        if picked is None:
+            batch.exhausted = batch.exhausted or seen == self._changes  # else more may have come meanwhile
+            return None
+        if ("audit", picked.case_id) in self._jobs:  # somebody has started it
+            batch.held = None
+            return None
+        if picked.error is not None:  # that case alone: the others are audited all the same
+            batch.held = None
+            batch.done += 1
+            batch.failed += 1
+            self._note_failure(("audit", picked.case_id), picked.error)
+            return None
+        if picked.case is not None and not batch.budget.begin(picked.case):
+            batch.held, batch.looked = picked.case_id, seen
+            batch.exhausted = batch.budget.exhausted  # if not, it may begin once the cost of others is known
+            return None
         batch.held = None
-        batch.running.add(run_id)
-        return Job("audit", run_id, case_id, batch.settings, batch.actor)
+        batch.running.add(picked.run_id)
+        job = Job("audit", picked.run_id, picked.case_id, batch.settings, batch.actor)
+        held = self._jobs[job.key] = _Held(job)
+        return held
 
     def _unaudited(self) -> Iterator[str]:
         """Ids of cases without a finished audit, the oldest first."""
         cases, unaudited = self.workbench.cases, CaseFilter(states=UNAUDITED, order="oldest", size=1)
         case_id = next((row.id for row in cases.find(unaudited).rows), None)
         while case_id is not None:
-            if ("audit", case_id) not in self._jobs:
-                yield case_id
+            yield case_id
             case_id = cases.beside(case_id, unaudited, forward=True)
 
     def _arrived(self) -> Iterator[str | None]:
@@ -478,25 +557,27 @@ class Jobs:
                 yield None
                 continue
             after, case_id = found
-            if ("audit", case_id) not in self._jobs:
-                yield case_id
+            yield case_id
 
-    def _count(self, job: Job, error: str | None) -> None:
-        """Count a finished job of the batch, and what it cost."""
-        batch = self._batch
-        if batch is None or job.id not in batch.running:
-            return
+    def _result_of(self, job: Job) -> tuple[CaseSummary | None, Usage | None]:
+        """Read where the case of a finished audit stands, and what the audit has used; None for what can't be read."""
+        case = usage = None
+        with contextlib.suppress(MasisError):  # redacted meanwhile
+            case = self.workbench.cases.summary(job.subject)
+        if uses_models(job.settings):
+            with contextlib.suppress(MasisError):  # not finished: what it has cost is in no result
+                usage = self.workbench.runs.get(job.id).usage
+        return case, usage
+
+    def _count(self, batch: Batch, job: Job, error: str | None, case: CaseSummary | None, usage: Usage | None) -> None:
+        """Count a finished job of the batch, and what it cost. Called with the lock held."""
         batch.running.discard(job.id)
         batch.done += 1
         batch.failed += error is not None
-        with contextlib.suppress(MasisError):  # redacted meanwhile
-            case = self.workbench.cases.summary(job.subject)
+        if case is not None:
             batch.standings[case.standing] += 1
             batch.lesser += case.lesser
         if uses_models(batch.settings):
-            usage = None
-            with contextlib.suppress(MasisError):  # not finished: what it has cost is in no result
-                usage = self.workbench.runs.get(job.id).usage
             if usage is not None and batch.cost_usd is not None:
                 batch.cost_usd = None if usage.cost_usd is None else batch.cost_usd + usage.cost_usd
             batch.budget.ended(usage)

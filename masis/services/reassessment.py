@@ -22,7 +22,7 @@ from masis.schema.wording import counted
 from masis.services.access import OPEN, Access
 from masis.services.audits import POLICY, acceptance_entry
 from masis.services.reviews import name_of
-from masis.services.trust.guarantees import Guarantees
+from masis.services.trust.guarantees import Guarantees, review_settings
 from masis.settings import Settings
 from masis.store import Store
 from masis.store.records import Assessed
@@ -58,7 +58,7 @@ class ReassessmentService:
 
     def __init__(self, store: Store, settings: Settings, access: Access = OPEN) -> None:
         self._store, self._settings, self._access = store, settings, access
-        self._guarantees = Guarantees(store, settings)
+        self._guarantees = Guarantees(store)
 
     def waiting(self, *, again: bool = False) -> int:
         """Return how many cases stand by a run that an earlier rule judged.
@@ -108,7 +108,7 @@ class ReassessmentService:
             counts.left += 1
             return
         found = acceptance.assess(run.iterations, case, run.termination_reason, self._settings, chosen=run.best)
-        assessed = self._guarantees.assessed(found, run, case)
+        assessed = self._guarantees.assessed(found, run, case, review_settings(self._settings))
         passes = assessed.acceptance.passed and not acceptance.drawn_for_spot_check(case.id, self._settings)
         entry: Decision | None = None
         if each.accepted and not assessed.acceptance.passed:

@@ -1,8 +1,7 @@
-"""Reviews: decisions on cases, undoing and redacting them, the decision log, and the reasons a reviewer can give."""
+"""Reviews: decisions on cases, undoing and redacting them, and the decision log."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -20,11 +19,12 @@ from masis.schema.review import (
     answer_name,
     settled_answer,
 )
-from masis.schema.run import Run
+from masis.schema.run import Iteration, Run
 from masis.schema.screening import ScreeningEntry
 from masis.schema.team import LabelTypes, Rubric
 from masis.services.access import OPEN, Access, Service
 from masis.services.cases import machine_hidden, versions_of
+from masis.services.decision_rules import DecidedAnswer, problems, with_reason_code
 from masis.services.drafts import case_subject
 from masis.services.records import CaseFilter, CaseRedaction, DecisionFilter
 from masis.store import Store
@@ -70,6 +70,7 @@ class ReviewService(Service):
 
         Raises:
             NotAllowed: The actor's role does not grant deciding.
+            InputError: The decision is not valid (``decision_rules.problems``).
             AnotherAnswer: The answer that the decision names is not the one shown; the draft stays.
             StaleVersion: The case has changed since it was looked at; the draft stays.
             CaseHeld: Another reviewer has taken the case; the draft stays.
@@ -80,7 +81,7 @@ class ReviewService(Service):
 
         """
         self._access.require(actor, "decide" if decision.kind == "decision" else "oversee")
-        own = signed(actor, decision)
+        own = with_reason_code(signed(actor, decision))
         with self._store.transaction():
             fresh = not self._store.decisions.submitted(own.token)
             if own.kind == "decision" and fresh:
@@ -90,6 +91,7 @@ class ReviewService(Service):
                         f"{answer_name(own.iteration)} of case {own.case_id!r} is not the answer that was shown: "
                         "nothing was recorded. Read the answer on the page, then decide."
                     )
+                self._assert_valid(actor, own)
                 own = own.model_copy(update=self._as_the_rules_say(actor, own))
             if fresh:
                 own = self._with_seconds(self._with_label_types(own))
@@ -103,20 +105,44 @@ class ReviewService(Service):
 
         Raises UnknownRecord, StoreError where the run is of another case, and Removed where its answer is gone.
         """
+        return self._answer_and_iteration(decision)[0]
+
+    def decided_answer(self, actor: Actor, decision: Decision) -> DecidedAnswer:
+        """Return what the rules of a decision ask about its answer, as far as the actor may see it.
+
+        Raises UnknownRecord, and StoreError where the run is of another case.
+        """
+        final = decision.kind == "adjudication"
+        why = self.why_reason(decision.case_id, decision.verdict) if final else ""
+        try:
+            text, iteration = self._answer_and_iteration(decision)
+        except Removed:
+            return DecidedAnswer(None, final_needs_reason=why)
+        seen = iteration is not None and not machine_hidden(self._store, actor, decision.case_id)
+        issues = iteration.issues if iteration is not None and seen else ()
+        return DecidedAnswer(text, tuple(each for each in issues if each.major), why)
+
+    def _assert_valid(self, actor: Actor, decision: Decision) -> None:
+        """Raise InputError for the first problem of a decision."""
+        for problem in problems(decision, self.decided_answer(actor, decision)):
+            raise problem.as_error()
+
+    def _answer_and_iteration(self, decision: Decision) -> tuple[str, Iteration | None]:
+        """Return the text a decision is about, and the audited iteration; None where it names no audit."""
         if decision.run_id is None:
             case = self._store.cases.get(decision.case_id)
             newest = self._store.cases.summary(decision.case_id).run_id if case.answer is None else None
             drafted = self._store.runs.get(newest) if newest else None
-            return drafted.iterations[0].answer if drafted and drafted.iterations else case.answer or ""
+            return drafted.iterations[0].answer if drafted and drafted.iterations else case.answer or "", None
         run = self._store.runs.get(decision.run_id)
         if run.case_id != decision.case_id:
             raise StoreError(f"run {run.id!r} is of case {run.case_id!r}, not of {decision.case_id!r}.")
         if decision.iteration is None and not run.iterations:
-            return run.final_answer
+            return run.final_answer, None
         number = decision.iteration or 1
         if not 1 <= number <= len(run.iterations):
             raise UnknownRecord(f"run {run.id!r} has no iteration {number}.")
-        return run.iterations[number - 1].answer
+        return run.iterations[number - 1].answer, run.iterations[number - 1]
 
     def _with_seconds(self, decision: Decision) -> Decision:
         """Add how long the reviewer had taken the case for; nothing where nobody knows, as for a file of decisions."""
@@ -172,8 +198,8 @@ class ReviewService(Service):
     def adjudicate(self, actor: Actor, decision: Decision, *, seen_version: int | None = None) -> LogEntry:
         """Append the final verdict on a case of several reviewers; every individual decision stays in the log.
 
-        Raises what ``submit`` does, InputError where a reason is missing or the correction corrects nothing, and
-        StoreError where the case has no decisions to adjudicate, lacks some, or one of them is the actor's.
+        Raises what ``submit`` does, and StoreError where the case has no decisions to adjudicate, lacks some, or one of
+        them is the actor's.
         """
         self._access.require(actor, "oversee")
         work = self._store.team.work(decision.case_id)
@@ -185,14 +211,8 @@ class ReviewService(Service):
             )
         if actor.name in work.decided_by:
             raise StoreError("you are one of the reviewers who differ: somebody else adjudicates this case.")
-        if not decision.reason.strip() and (why := self.why_reason(decision.case_id, decision.verdict)):
-            raise InputError("is missing", cure=f"Type one: {why}.", field="reason")
-        corrected = (decision.corrected_answer or "").split()
-        if decision.verdict == "override" and corrected == self.answer_of(decision).split():
-            raise InputError(
-                "changes nothing in the answer", cure="Change it, or approve the answer.", field="corrected answer"
-            )
-        final = signed(actor, decision.model_copy(update={"kind": "adjudication"}))
+        final = with_reason_code(signed(actor, decision.model_copy(update={"kind": "adjudication"})))
+        self._assert_valid(actor, final)
         return self._store.decisions.append(self._with_label_types(final), seen_version=seen_version)
 
     def settled_by(self, case_id: str) -> tuple[str, ...]:
@@ -364,63 +384,3 @@ def name_of(actor: Actor) -> str:
     if not actor.name.strip():
         raise InputError("the reviewer's name is missing", cure="Type your name.", field="reviewer")
     return actor.name
-
-
-# The reasons a reviewer can give with one key, so that decisions can be counted by reason.
-#
-# The list follows what the audit can find (fabricated, misattributed, contradicted, ...) and adds what only a person
-# sees. ``other`` asks for words of the reviewer's own.
-
-OTHER = "other"
-
-
-class Reason(NamedTuple):
-    """One reason; ``rules`` are the findings of an audit that speak for it."""
-
-    code: str
-    text: str
-    verdicts: tuple[Verdict, ...]
-    rules: tuple[str, ...] = ()
-
-
-_FAULT: tuple[Verdict, ...] = ("override", "reject")
-
-REASONS: tuple[Reason, ...] = (
-    Reason("fabricated_citation", "Cites evidence that does not exist", _FAULT, ("fabricated_reference",)),
-    Reason("wrong_citation", "Cites the wrong evidence", _FAULT, ("misattributed_reference", "redundant_reference")),
-    Reason("contradicted", "The evidence contradicts it", _FAULT, ("contradicted_claim",)),
-    Reason("unsupported", "Says more than the evidence", _FAULT, ("unsupported_claim", "partly_supported_claim")),
-    Reason("uncited", "Claims without a citation", _FAULT, ("uncited_sentence",)),
-    Reason("incomplete", "A point that matters is missing", _FAULT, ("missing_information", "dropped_content")),
-    Reason("misses_the_question", "Does not answer the question", _FAULT),
-    Reason("unclear", "Unclear or badly argued", _FAULT),
-    Reason("findings_wrong", "The issues raised are wrong", ("approve",)),
-    Reason("findings_harmless", "The issues raised are harmless", ("approve",)),
-    Reason("checked", "Checked against the evidence", ("approve",)),
-    Reason("needs_evidence", "Needs more evidence", ("escalate",)),
-    Reason("needs_specialist", "Needs someone who knows the field", ("escalate",)),
-    Reason("at_risk", "Legal or safety risk", ("escalate",), ("critic_safety",)),
-    Reason("sources_conflict", "The sources conflict", ("escalate",)),
-    Reason("question_unclear", "The question is unclear", ("escalate",)),
-    Reason(OTHER, "Other", ("approve", *_FAULT, "escalate")),
-)
-
-_BY_CODE = {reason.code: reason for reason in REASONS}
-
-
-def reasons_for(verdict: Verdict) -> tuple[Reason, ...]:
-    """The reasons that can be given with a verdict; ``other`` is the last."""
-    return tuple(reason for reason in REASONS if verdict in reason.verdicts)
-
-
-def suggested(verdict: Verdict, rules: Collection[str]) -> tuple[str, ...]:
-    """The codes of the reasons that findings of these rules speak for."""
-    return tuple(reason.code for reason in reasons_for(verdict) if any(rule in rules for rule in reason.rules))
-
-
-def reason_text(code: str, own_words: str = "") -> str:
-    """What goes into the log: the words of the reason, for ``other`` the reviewer's own; empty for an unknown code."""
-    if code == OTHER:
-        return own_words.strip()
-    known = _BY_CODE.get(code)
-    return known.text if known else ""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
-from masis.errors import CaseHeld, InputError
+from masis.errors import CaseHeld, InputError, UnknownRecord
 from masis.schema.actor import Actor
 from masis.schema.review import Decision, EntryKind, LogEntry
 from masis.schema.team import CaseWork, Lease, QueuePolicy, SavedView, TeamRecord
@@ -79,6 +80,31 @@ class TeamService(Service):
         """Give a case back that was taken for decision. Raises UnknownRecord and NotAllowed."""
         self._access.require(actor, "decide")
         self._store.team.release(case_id, name_of(actor))
+
+    def rename(self, actor: Actor, name: str, *, cases: Iterable[str], subjects: Iterable[str]) -> None:
+        """Hand the work that is open to the name that a person goes by from now on: leases and drafts.
+
+        Only what is named moves: another browser may go by the same name, and what it has open stays
+        there. What was decided before stays under the name that it was decided under.
+
+        Args:
+            actor: The person, by the name so far.
+            name: The new name.
+            cases: The cases that they have taken for decision.
+            subjects: The subjects of the drafts that they have open.
+
+        Raises:
+            NotAllowed: The actor's role doesn't grant deciding.
+            InputError: The new name is empty.
+
+        """
+        self._access.require(actor, "decide")
+        taker = name_of(Actor(name=name))
+        with self._store.transaction():
+            for case_id in cases:
+                with contextlib.suppress(UnknownRecord):  # of another database: its leases run out by themselves
+                    self._store.team.hand_over(case_id, actor.name, taker)
+            self._store.drafts.hand_over(actor.name, taker, subjects)
 
     def hides_counts_from(self, actor: Actor) -> bool:
         """Return whether the length of the log could say that others have decided a case that is not settled.

@@ -36,19 +36,26 @@ class Workbench:
     """
 
     def __init__(self, store: Store, settings: Settings, database: Path, access: Access = OPEN) -> None:
-        self.store, self.settings, self.database, self.access = store, settings, database, access
+        self.store, self.database, self.access = store, database, access
         self.cases, self.runs = CaseService(store, access), store.runs
-        self.audits = AuditService(store, settings, access)
         self.reviews, self.drafts = ReviewService(store, access), DraftService(store, access)
         self.exports, self.corpora = ExportService(store, access), CorpusService(store, access)
         self.datasets = DatasetService(store, access)
-        self.screenings = ScreeningService(store, settings, access=access)
-        self.reassessment = ReassessmentService(store, settings, access)
         self.metrics, self.retention = store.measures, RetentionService(store, access)
         self.team, self.backups = TeamService(store, access), BackupService(store, access)
         self.versions = VersionService(store, access)
         self.ingestion, self.imports = IngestionService(store), ImportService(store, access)
-        self.lake, self.trust = LakeService(store, access), TrustService(store, settings, access)
+        self.lake = LakeService(store, access)
+        self._work_with(settings)
+
+    def _work_with(self, settings: Settings) -> None:
+        """Make the services that work with settings: all of them here, so that none keeps old ones."""
+        store, access = self.store, self.access
+        self.settings = settings
+        self.audits = AuditService(store, settings, access)
+        self.screenings = ScreeningService(store, settings, access=access)
+        self.reassessment = ReassessmentService(store, settings, access)
+        self.trust = TrustService(store, settings, access)
 
     @classmethod
     def open(
@@ -71,11 +78,9 @@ class Workbench:
         return cls(store, settings or Settings(), database, access)
 
     def use_settings(self, actor: Actor, settings: Settings) -> None:
-        """Use these settings for audits from now on, until the workbench is opened again. Raises NotAllowed."""
+        """Use these settings from now on, until the workbench is opened again. Raises NotAllowed."""
         self.access.require(actor, "configure")
-        self.settings = settings
-        self.audits = AuditService(self.store, settings, self.access)
-        self.trust = TrustService(self.store, settings, self.access)
+        self._work_with(settings)
 
     def close(self) -> None:
         """Close all connections; a later use opens new ones."""

@@ -5,10 +5,12 @@ default, which is the spec's constant where a spec has one. ``load()`` remembers
 """
 
 from masis.settings.environment import (
+    account_name,
     config_file,
     config_places,
     data_folder,
     database_path,
+    default_reviewer,
     demo_database_path,
     log_key,
     secret,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import os
 import tomllib
 from collections.abc import Mapping
@@ -121,6 +122,31 @@ def _found(variable: str, name: str, environment: Mapping[str, str]) -> Path | N
 
 def _places(name: str) -> tuple[Path, ...]:
     return Path(name), user_config_path("masis", appauthor=False) / name
+
+
+UNKNOWN_USER = "unknown user"
+"""The name that is recorded where the process belongs to no named account."""
+
+_LONGEST_NAME = 200
+
+
+def account_name() -> str:
+    """Return the name of the account that this process runs under; "" if it has none.
+
+    ``getpass`` asks the environment, then the password database. A container may run under a uid
+    that neither knows, for which it raises: KeyError up to Python 3.12, OSError from 3.13, and
+    ImportError on Windows, which has no password database.
+    """
+    try:
+        name = getpass.getuser()
+    except (OSError, KeyError, ImportError):
+        return ""
+    return "".join(letter for letter in name if letter.isprintable()).strip()[:_LONGEST_NAME]
+
+
+def default_reviewer() -> str:
+    """Return the name that decisions are recorded under if nobody gives one."""
+    return account_name() or UNKNOWN_USER
 
 
 def data_folder() -> Path:

@@ -145,6 +145,7 @@ CREATE TABLE jobs (
     likely REAL,  -- the built-in probability of fault
     coverable INTEGER,  -- whether a guarantee may cover it
     headline TEXT,      -- as in cases
+    worded TEXT,        -- the version of the code that worded the headline: one of another version is worded again
     severity TEXT,      -- as in cases
     -- of a screening
     question TEXT,
@@ -166,7 +167,7 @@ CREATE VIEW runs AS SELECT
     seq, id, state, owner, starts, started_at, seen_at, ended_at, why, cancel_requested, removed_by, asked_by, settings,
     case_seq, case_digest, models, settings_digest, quality, revised_quality, confidence, overall, invalid, uncited,
     iterations, improvement, termination, needs_review, spot_check, flags, reasons, disagreement, doubt, tier, risk, rule,
-    auditor, likely, coverable, headline, severity, draft, payload
+    auditor, likely, coverable, headline, worded, severity, draft, payload
 FROM jobs WHERE kind = 'run';
 CREATE VIEW screenings AS SELECT
     seq, id, state, owner, starts, started_at, seen_at, ended_at, why, cancel_requested, removed_by, settings,
@@ -341,7 +342,9 @@ CREATE TABLE decision_payloads (
     blind INTEGER NOT NULL AS (instr(payload, '"machine_shown":[]') > 0) STORED,
     simulated INTEGER NOT NULL AS (instr(payload, '"simulated":true') > 0) STORED,
     marks INTEGER NOT NULL AS (instr(payload, '"labels":[{') > 0) STORED,
-    reason TEXT AS (CASE payload ->> '$.verdict' WHEN 'override' THEN payload ->> '$.reason' END) STORED,
+    reason_code TEXT AS (
+        CASE payload ->> '$.verdict' WHEN 'override' THEN payload ->> '$.extra.reason_code' END
+    ) STORED,
     seconds REAL AS (
         CASE WHEN json_type(payload, '$.extra.seconds') IN ('integer', 'real') THEN payload ->> '$.extra.seconds' END
     ) STORED

@@ -22,9 +22,10 @@ from masis.trust.agreement import Counted, Estimate, codes, cohen_kappa, exact_b
 from masis.trust.score import Reliability, calibration_error, error_floor, probabilities, reliability
 
 FAULTY_STATES, SETTLED = ("rejected", "overridden"), ("approved", "overridden", "rejected", "escalated")
-FORM_ONLY = frozenset({"Unclear or badly argued", "Claims without a citation"})
-"""Reasons of an override that say nothing against the facts (``masis/services/reviews.py``): the answer counts as
-right. Any other reason, words of the reviewer's own included, counts as a factual one."""
+FORM_ONLY = frozenset({"unclear", "uncited"})
+"""Codes of the reasons of an override that say nothing against the facts
+(``masis/services/decision_rules.py``): the answer counts as right. Any other reason, words of the
+reviewer's own included, counts as a factual one."""
 
 FOUND = ("must_look", "not_certified", "nothing found")
 """What the audit says of an answer: something is wrong, it could not be confirmed, or nothing was found."""
@@ -46,10 +47,10 @@ def _having(lists: pd.Series[Any], names: frozenset[str]) -> NDArray[np.bool_]:
     return np.array([not names.isdisjoint(json.loads(text)) for text in texts], dtype=bool)[place]
 
 
-def truth_of(state: str, reason: str | None) -> bool | None:
+def truth_of(state: str, reason_code: str | None) -> bool | None:
     """Return whether a settled answer is faulty; None while it is escalated or not settled."""
     if state == "overridden":
-        return reason not in FORM_ONLY
+        return reason_code not in FORM_ONLY
     return {"rejected": True, "approved": False}.get(state)
 
 
@@ -63,7 +64,8 @@ def answers(decided: pd.DataFrame, score: FaultScore) -> pd.DataFrame:
     seen = np.bincount(cases, ~decided["blind"].to_numpy(dtype=bool)) > 0
     frame = decided.assign(blind=~seen[cases])
     settled = frame[frame["settles"].astype(bool) & frame["state"].isin(SETTLED) & frame["auditor"].notna()]
-    truths = [truth_of(state, reason) for state, reason in zip(settled["state"], settled["reason"], strict=True)]
+    codes_given = zip(settled["state"], settled["reason_code"], strict=True)
+    truths = [truth_of(state, code) for state, code in codes_given]
     return _judged(
         settled.assign(faulty=pd.Series(truths, index=settled.index, dtype=object), source="decision"), score
     )

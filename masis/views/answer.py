@@ -20,7 +20,7 @@ from masis.schema.review import answer_digest
 from masis.schema.run import Iteration, Run
 from masis.schema.wording import shortened
 from masis.views.diff import ChangeKind, word_changes
-from masis.views.headline import MISSING, gravity, raised
+from masis.views.headline import gravity, raised
 from masis.views.issue_history import Course, Followed, course_at, follow
 from masis.views.marks import Bearing, EvidencePiece, Piece, Span, answer_pieces, evidence_pieces, reference_marks
 from masis.views.markup import Block, find_markup, with_markup
@@ -73,7 +73,8 @@ class IssueData(RaisedData):
     ``quote`` are the words it is about, where no other text has them. ``insert`` is what a correction adds for a
     missing point, behind the sentence ``after`` where there is one; ``insert_says`` is the same without its markers.
     ``claim`` is then less than zero, and ``EvidencePiece.claims`` has it where the evidence says it. ``target`` names
-    the row of an uncited sentence among the labels of the form.
+    the row of an uncited sentence among the labels of the form. ``reference`` is what is wrong with a citation, where
+    the fault is about one: a finding as ``Piece.reference`` has it.
     """
 
     number: int
@@ -85,6 +86,7 @@ class IssueData(RaisedData):
     after: NotRequired[str]
     claim: NotRequired[int]
     target: NotRequired[str]
+    reference: NotRequired[str]
     course: NotRequired[LabelData]
     placed: bool
 
@@ -310,7 +312,7 @@ def _issues(case: Case, iteration: Iteration, courses: dict[str, Course]) -> tup
             "label": label(VERDICT["partial"] if partly(issue) else _word(issue)),
             "severity": issue.severity,
             # the words that the fault is about stand above already
-            "description": "" if quoted else shortened(issue.description.removeprefix(MISSING), LONGEST_SENTENCE),
+            "description": "" if quoted else shortened(issue.point or issue.description, LONGEST_SENTENCE),
             "reason": shortened(reason, LONGEST_SENTENCE),
             "suggestion": "" if point else shortened(suggestion, LONGEST_SENTENCE),
             "restates": again and issue.source == "critic" and bool(first.reason) and first.source != "critic",
@@ -336,6 +338,8 @@ def _issues(case: Case, iteration: Iteration, courses: dict[str, Course]) -> tup
         if first.rule == UNCITED and span is not None:  # its texts don't quote the words they are about
             data["quote"] = shortened(iteration.answer[span.start : span.end].strip(), LONGEST_SENTENCE)
             data["target"] = target_key("sentence", *span)
+        if (finding := _FINDINGS.get(first.rule)) is not None:
+            data["reference"] = finding
         if (claim := next((at for at in map(claim_of, (first, *others)) if at is not None), None)) is not None:
             data["claim"] = claim
         if (point := next((each for each in (first, *others) if each.rule == "missing_information"), None)) is not None:
@@ -389,6 +393,10 @@ def _citing(iteration: Iteration, evidence: Collection[str], point: str) -> str:
 
 def _span(issue: Issue) -> Span | None:
     return None if issue.start is None or issue.end is None else Span(issue.start, issue.end)
+
+
+_FINDINGS = {"misattributed_reference": "misattributed", "redundant_reference": "redundant"}
+"""What the check of a reference found, by the rule of the issue that says so."""
 
 
 def _word(issue: Issue) -> Word:

@@ -35,13 +35,13 @@ def models_words(models: dict[str, str]) -> str:
     return "; ".join(f"{model}: {', '.join(roles)}" for model, roles in by_model.items())
 
 
-def settings_words(settings: dict[str, Any]) -> str:
-    """Say which settings are not the default; models are shown beside."""
+def changed_settings_words(settings: dict[str, Any]) -> str:
+    """Say which settings are not the default; "" where all are. Models are shown beside."""
     roles = Settings().models()
     changed = [
         f"{name.replace('_', ' ')} {value}" for name, value, _ in changed_settings(settings) if name not in roles
     ]
-    return ", ".join(changed) or "as by default"
+    return ", ".join(changed)
 
 
 def changed_settings(settings: dict[str, Any]) -> list[tuple[str, Any, Any]]:

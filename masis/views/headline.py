@@ -5,11 +5,15 @@ The line quotes the answer and the evidence, which come from outside: show it as
 
 from __future__ import annotations
 
+import hashlib
+import inspect
 import re
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
+from functools import cache
+from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -20,7 +24,7 @@ from masis.schema.review import Standing
 from masis.schema.run import MUST_LOOK, Iteration, ReviewCode, Run
 from masis.schema.wording import counted, shortened
 from masis.settings import OFFLINE
-from masis.views.words import SEVERITY, Tone
+from masis.views.words import SEVERITY, Tone, Word
 
 LONGEST_HEADLINE = 150
 """Characters of a headline: what a row of the queue shows in two lines at 1440 pixels."""
@@ -28,9 +32,6 @@ LONGEST_WITH_POINT = 210
 """Characters of one with the critic's words: a third line of the row, where it says what the evidence has."""
 LONGEST_IN_HEAD = 260
 """Characters of the line in the head of a case: two lines of the page."""
-
-MISSING = "Missing information: "
-"""How the description of a missing point begins; what follows is the point."""
 
 LONGEST_VALUE, LONGEST_ID = 40, 30
 LEAST_QUOTED = 40
@@ -41,6 +42,23 @@ LONGEST_LEAD = 15
 """Characters of what may stand before a line of the critic and between its parts."""
 LED_IN = 25
 """Characters of a quotation before the words it is about: where a narrow row cuts the line, they still stand in it."""
+
+
+@cache
+def wording_version() -> str:
+    """Return the version of the words that this module makes of a run: a digest of the code that makes them.
+
+    A stored line says by which version it was worded, so that one of another version is worded
+    again where it is shown. Nobody has to remember to raise it.
+    """
+    makers = {str(inspect.getsourcefile(each)) for each in (headline, about_same_words, counted, Word)}
+    return hashlib.sha256(b"".join(Path(each).read_bytes() for each in sorted(makers))).hexdigest()[:16]
+
+
+def list_line(run: Run) -> str:
+    """Return the headline of a run as lists store it: the line, and in a second one counts of the rest by kind."""
+    worst = headline(run)
+    return "\n".join(filter(None, (worst.text, worst.others)))
 
 
 class Kind(NamedTuple):
@@ -434,7 +452,7 @@ def _issue_line(issue: Issue, check: ClaimCheck | None = None) -> _Line:
     """
     if issue.rule == "source_conflict":  # the reason has both values, the description none
         return _Line((issue.reason.rstrip("."),))
-    what = _plain(issue.description.removeprefix(MISSING))
+    what = _plain(issue.point or issue.description)
     if issue.source != "critic":
         return _Line((what,))
     says, quote = _plain(issue.reason), _plain(issue.quote or (_words(check) if check else ""))

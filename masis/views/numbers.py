@@ -89,3 +89,12 @@ def day(at: str) -> str:
 def moment(at: str) -> str:
     """Write an ISO time, which the store keeps in UTC: ``12 Nov 2025 14:02``."""
     return f"{day(at)} {at[11:16]}"
+
+
+def moment_utc(at: str) -> str:
+    """Write an ISO time with its time zone: ``12 Nov 2025 14:02 UTC``; "" where there is none.
+
+    Components show it as it is: a browser's own time zone beside the UTC of the rest of a page would
+    put the same decision at two times.
+    """
+    return f"{moment(at)} UTC" if at else ""

@@ -83,6 +83,8 @@ def test_each_check_can_be_switched_off() -> None:
         return {issue.rule for issue in issues.merged(citations(), checks, missing, Settings(**options))}
 
     assert rules() == {"unsupported_claim", "contradicted_claim", "missing_information"}
+    merged = issues.merged(citations(), checks, missing, Settings())
+    assert {issue.rule: issue.point for issue in merged if issue.point} == {"missing_information": "It was painted."}
     assert rules(check_factual=False) == {"contradicted_claim", "missing_information"}
     assert rules(check_contradictions=False) == {"unsupported_claim", "missing_information"}
     assert rules(check_completeness=False) == {"unsupported_claim", "contradicted_claim"}

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from masis.audit import critique, issues, loop
+from masis.audit.acceptance import assess, fault_probability
 from masis.audit.carried import carried
 from masis.audit.citations import audit_citations
 from masis.audit.control import routing
@@ -314,6 +315,22 @@ def test_a_sentence_that_lost_its_invented_marker_keeps_its_issue_and_what_that_
     assert second.critique.hallucination_detected
     assert second.critique.has_major_issues
     assert second.evaluation.faithfulness == 0.4
+
+
+def test_a_fabricated_reference_is_one_sign_of_a_fault_whether_its_marker_stands_or_was_taken_off() -> None:
+    first, second = run(FAULTY, BARE).iterations[:2]
+    [reference] = second.citation_audit.carried_references
+    assert second.critique.hallucination_detected, "because of that reference, and of nothing else"
+    marked = second.citation_audit.model_copy(update={"invalid_citations": (reference,), "carried_references": ()})
+    assert fault_probability(second) == fault_probability(second.model_copy(update={"citation_audit": marked}))
+    again = first.citation_audit.model_copy(update={"carried_references": (reference,)})
+    assert fault_probability(first.model_copy(update={"citation_audit": again})) > fault_probability(first)
+    # one reason says it, too
+    case = factories.case(BARE, evidence=list(EVIDENCE))
+    reasons = assess([second], case, "max_iterations", Settings(), chosen=0).reasons
+    assert [each.code for each in reasons if each.code in ("invalid_reference", "serious_issue")] == [
+        "invalid_reference"
+    ]
 
 
 def test_it_is_carried_from_one_iteration_to_the_next_and_counted_once() -> None:

@@ -93,7 +93,7 @@ def test_a_lead_adjudicates_by_keys_and_sees_what_was_recorded(open_tab: Callabl
         expect(corrected).to_be_focused()
         page.keyboard.press("Control+Enter")
         expect(reason).to_be_focused()  # it is what is missing
-        refused = page.get_by_text("Nothing was recorded: type a reason")
+        refused = page.get_by_text("Nothing was recorded: a reason is missing")
         button = page.get_by_role("button", name="A reason is needed")
         tab.settle()
         top = button.evaluate("each => each.getBoundingClientRect().top")

@@ -466,17 +466,18 @@ def test_the_words_of_an_issue_are_its_claim_though_the_critic_names_the_sentenc
 
 
 @pytest.mark.parametrize(
-    ("about", "text", "chosen"),
+    ("about", "finding", "chosen"),
     [
-        ({"claims": [0]}, "contradicted", "two lanes"),
-        ({"claims": [0], "fact": ""}, "contradicted", "A has two lanes"),
-        ({"fact": ""}, "vague", "A has two lanes"),  # the critic, of the sentence: without the citation that holds
+        ({"claims": [0]}, "", "two lanes"),
+        ({"claims": [0], "fact": ""}, "", "A has two lanes"),
+        ({"fact": ""}, "", "A has two lanes"),  # the critic, of the sentence: without the citation that holds
         ({"fact": "", "reference": "misattributed"}, "misattributed", "[c1]"),
-        ({"fact": "", "reference": "fabricated"}, "fabricated", "A has two lanes [c1]"),
+        ({"fact": "", "reference": "misattributed"}, "", "A has two lanes [c1]"),  # about its words, not its citation
+        ({"fact": "", "reference": "fabricated"}, "", "A has two lanes [c1]"),
     ],
 )
 def test_a_correction_begins_with_what_is_wrong_and_keeps_the_citation_that_holds(
-    mount: Callable[..., Mounted], fabricated: Any, about: dict[str, Any], text: str, chosen: str
+    mount: Callable[..., Mounted], fabricated: Any, about: dict[str, Any], finding: str, chosen: str
 ) -> None:
     cited = {"reference": about.pop("reference", "valid"), "citation": 0, "evidence": "chunk_1"}
     marks = {"sentence": 0, "issues": [1]}
@@ -488,9 +489,11 @@ def test_a_correction_begins_with_what_is_wrong_and_keeps_the_citation_that_hold
         {"text": "[c1]", **marks, **cited},
         {"text": ".", **marks, "ends": [1]},
     ]
-    label = {**fabricated["issues"][0]["label"], "text": text}
+    label = {**fabricated["issues"][0]["label"], "text": "however it is worded"}
     issue = {**fabricated["issues"][0], "number": 1, "label": label}
     issue.pop("claim", None)
+    if finding:
+        issue["reference"] = finding
     mounted = mount("answer_view")
     mounted.draw(
         {**fabricated, "pieces": pieces, "blocks": [], "issues": [issue | ({"claim": 0} if "claims" in about else {})]}

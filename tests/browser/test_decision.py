@@ -17,9 +17,11 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, WebSocketRoute, expect
 from streamlit.proto.BackMsg_pb2 import BackMsg
 
+from masis.schema.actor import Actor
 from masis.schema.case import Case
 from masis.schema.review import Decision
 from masis.services import Workbench
+from masis.services.drafts import case_subject
 from masis.store.records import DecisionFilter
 from tests.browser.conftest import Tab
 from tests.cases import case_of
@@ -155,6 +157,8 @@ def test_notices_leave_the_verdicts_in_their_place_and_the_name_is_remembered_by
     tab.page.reload()
     tab.settle()
     expect(found.get_by_label("Your name")).to_be_hidden()
+    found.get_by_label("Note").fill(NOTE)
+    until(lambda: drafted(server, "Grace") == NOTE, tab.page, "the note is drafted")
     tab.page.get_by_role("button", name="Grace").click(delay=40)
     field = tab.page.locator(".st-key-reviewer-field input")
     expect(field).to_be_focused()
@@ -163,6 +167,16 @@ def test_notices_leave_the_verdicts_in_their_place_and_the_name_is_remembered_by
     tab.page.keyboard.press("Enter")
     expect(tab.page.get_by_text("Stored: decisions are recorded as Grace H.")).to_be_visible()
     expect(field).to_be_hidden()
+    tab.settle()
+    expect(found.get_by_label("Note")).to_have_value(NOTE)
+    assert (drafted(server, "Grace"), drafted(server, "Grace H")) == (None, NOTE)
+    leases = server.workbench.store.team.leases()
+    assert [each.reviewer for each in leases if each.case_id == "bridge-10"] == ["Grace H"]
+
+
+def drafted(server: ReviewServer, name: str) -> Any:
+    """Return the note that a person has drafted on the case of the test above."""
+    return server.workbench.drafts.get(Actor(name=name), case_subject("bridge-10")).values.get("note")
 
 
 def test_three_fast_clicks_on_submit_are_one_decision_with_the_labels_of_single_references(
@@ -221,7 +235,7 @@ def test_a_submit_straight_after_typing_says_what_is_missing_and_checks_what_was
     answer = found.get_by_label("Corrected answer")
     answer.fill("Bridge 9 is 109 metres long [chunk_1].")
     tab.page.keyboard.press("Control+Enter")
-    expect(found.get_by_role("status").first).to_contain_text("Choose a reason")
+    expect(found.get_by_role("status").first).to_contain_text("A reason is missing")
     expect(found.get_by_role("group", name="Citations")).to_contain_text("0 fabricated")
     expect(found.locator(".saved")).to_have_text("Draft saved")
 

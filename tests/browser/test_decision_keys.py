@@ -10,6 +10,7 @@ from playwright.sync_api import Page, expect
 
 from masis import Run, run_audit
 from masis.schema.team import LabelTypes
+from masis.services.decision_rules import NEEDS_REASON
 from masis.ui.review import decision_form as forms
 from masis.ui.shell.keys import key_map
 from masis.views.answer import shown_answer
@@ -53,7 +54,9 @@ def draw(mount: Callable[..., Mounted], run: Run) -> Draw:
             "suggested_name": "",
             "revision": "revision 2",
             "longest": 1_000,
-            "verdicts": [{"code": code, **word._asdict()} for code, word in DECIDE.items()],
+            "verdicts": [
+                {"code": code, **word._asdict(), "needs_reason": code in NEEDS_REASON} for code, word in DECIDE.items()
+            ],
             "reasons": forms.reasons(run.iterations[0]),
             "labels": {
                 "base": forms.label_base(run, 0),
@@ -509,7 +512,7 @@ def test_where_a_sentence_was_deleted_one_blank_is_left(draw: Draw) -> None:
 
 
 def test_a_label_on_a_decided_case_leaves_one_undo_that_of_the_newest_act(draw: Draw) -> None:
-    entry = {"id": "e1", "what": "Approved", "tone": "good", "who": "Ada", "at": "2026-01-01T10:00:00.000Z", "why": ""}
+    entry = {"id": "e1", "what": "Approved", "tone": "good", "who": "Ada", "when": "1 Jan 2026 10:00 UTC", "why": ""}
     settled = {"text": "Decided by Ada and Bo: an adjudication decides.", "tone": "calm", "closed": True}
     standing: dict[str, Any] = {**entry, "note": "", "reported": [], "undoable": True}
     page = draw(standing=standing)

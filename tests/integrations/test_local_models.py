@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import huggingface_hub.constants
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -19,7 +20,8 @@ from masis.api.roles import addresses, check_models, estimate, pin_versions, pro
 from masis.cli import main
 from masis.errors import MissingExtra, MissingModel, SettingsError, StepError
 from masis.integrations.local import model_files, plugin, scoring, verifier
-from masis.integrations.local.label_mapping import labels_of
+from masis.integrations.local.label_mapping import Head, Labels, labels_of
+from masis.integrations.local.scoring import _read
 from masis.integrations.local.verifier import (
     MOST,
     WINDOW_WORDS,
@@ -214,6 +216,51 @@ def test_the_meaning_of_the_outputs_is_read_from_the_configuration(config: dict[
 def test_what_can_not_be_told_is_an_error_that_names_the_field(config: dict[str, Any], field: str) -> None:
     with pytest.raises(SettingsError, match=rf"config\.json: {field}"):
         labels_of({"architectures": ["BertForSequenceClassification"], **config}, "local:x", "config.json")
+
+
+TWO = {"0": "LABEL_0", "1": "LABEL_1"}
+T5_TAGGER = {"architectures": ["T5ForTokenClassification"], "model_type": "t5"}
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"model_type": "HHEMv2", "architectures": ["HHEMv2ForSequenceClassification"]},
+        {**T5_TAGGER, "id2label": TWO},
+        {**T5_TAGGER, "num_labels": 2},
+        {**T5_TAGGER, "id2label": {"0": "hallucinated", "1": "consistent"}},
+    ],
+)
+def test_hhem_is_known_by_its_own_marks(config: dict[str, Any]) -> None:
+    found = labels_of(config, "local:x", "config.json")
+    assert (found.head, found.form, found.supports, found.inverted) == ("first_token", "hhem", 1, False)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"architectures": ["ModernBertForTokenClassification"], "model_type": "modernbert", "id2label": TWO},
+        {"architectures": ["ModernBertForTokenClassification"], "id2label": {"0": "supported", "1": "hallucinated"}},
+        {"architectures": ["EuroBertForTokenClassification"], "model_type": "eurobert", "num_labels": 2},
+        {"architectures": ["BertForTokenClassification"], "id2label": {"0": "not_hallucinated", "1": "hallucinated"}},
+        {"architectures": ["DebertaV2ForTokenClassification"], "id2label": {"0": "hallucinated", "1": "supported"}},
+        {"architectures": ["XLMRobertaForTokenClassification"]},
+        {"architectures": ["MT5ForTokenClassification"], "model_type": "mt5", "id2label": TWO},
+        {**T5_TAGGER, "id2label": {"0": "supported", "1": "hallucinated"}},
+        {**T5_TAGGER, "id2label": {"0": "O", "1": "B-PER"}},
+        {**T5_TAGGER, "num_labels": 3},
+        {**T5_TAGGER, "id2label": {"0": "LABEL_0"}},
+    ],
+)
+def test_a_classifier_of_words_is_not_taken_for_a_verifier(config: dict[str, Any]) -> None:
+    with pytest.raises(SettingsError, match="labels single words of an answer"):
+        labels_of(config, "local:hhem-like", "config.json")
+
+
+@pytest.mark.parametrize("head", ["classes", "score"])
+def test_outputs_for_every_token_are_not_read_as_those_of_a_claim(head: Head) -> None:
+    with pytest.raises(StepError, match="for every token"):
+        list(_read(np.zeros((2, 7, 2)), Labels(head, "pair"), 2))
 
 
 def test_outputs_that_differ_from_the_configuration_are_refused(tmp_path: Path) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+import time
 import unicodedata
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -30,7 +32,7 @@ from masis.services import Workbench
 from masis.settings import Settings
 from tests.cli.running import case
 from tests.reviewing import ADA
-from tests.waiting import PATIENCE_S, until, until_async
+from tests.waiting import PATIENCE_S, run_at_once, until, until_async
 
 pytestmark = pytest.mark.slow
 
@@ -297,3 +299,35 @@ def test_calls_that_the_cache_or_recorded_replies_answered_are_on_no_receipt() -
     assert spending.total.in_words() == "No model was asked; this cost nothing."
     spending.on_end(call, None)
     assert spending.total.unpriced == 1
+
+
+def test_one_audit_of_a_case_runs_at_a_time_and_nothing_is_held_of_it_afterwards(handlers: Tools) -> None:
+    cases = [Case.model_validate({**BRIDGE, "id": f"bridge-{number % 3}"}) for number in range(12)]
+    inside: Counter[str] = Counter()
+    most: Counter[str] = Counter()
+    counting = threading.Lock()
+
+    def audit(audited: Case) -> None:
+        with handlers._one_at_a_time(audited, Watch()):
+            with counting:
+                inside[audited.id] += 1
+                most[audited.id] = max(most[audited.id], inside[audited.id])
+            time.sleep(0.01)
+            with counting:
+                inside[audited.id] -= 1
+
+    run_at_once([threading.Thread(target=audit, args=(each,)) for each in cases])
+    assert most == {"bridge-0": 1, "bridge-1": 1, "bridge-2": 1}
+    assert sum(len(held) for held in vars(handlers).values() if isinstance(held, dict | set)) == 0
+
+
+def test_who_has_gone_waits_for_no_audit_of_another(handlers: Tools) -> None:
+    bridge = Case.model_validate(BRIDGE)
+    with (
+        handlers._one_at_a_time(bridge, Watch()),
+        pytest.raises(Stopped),
+        handlers._one_at_a_time(bridge, Watch(gone=lambda: True)),
+    ):
+        pytest.fail("two audits of one case run at a time")
+    with handlers._one_at_a_time(bridge, Watch()):
+        pass

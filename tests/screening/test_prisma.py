@@ -92,7 +92,7 @@ def test_what_a_person_discards_for_a_criterion_is_counted_under_it() -> None:
     machine = screened()
     discarded = [
         Override(abstract_id=each, field="recommendation", value="discard", reason=why, reviewer="Ada", at="")
-        for each, why in (("a", "no control group"), ("b", "not: adults"), ("c", "I know the authors"))
+        for each, why in (("a", "no control group"), ("b", "not: adults"), ("c", "I doubt this: no control group"))
     ]
     reasons = {each.label: each.count for each in apply_review(machine, discarded).flow.excluded}
     assert reasons == {"no control group": 1, "not: adults": 1, "a person's decision": 1, "about something else": 1}

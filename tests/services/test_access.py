@@ -81,6 +81,7 @@ CALLS: dict[str, Call] = {
     "team.claim": lambda desk, who: desk.team.claim(who, "case-1"),
     "team.claim_next": lambda desk, who: desk.team.claim_next(who, CaseFilter()),
     "team.release": lambda desk, who: desk.team.release(who, "case-1"),
+    "team.rename": lambda desk, who: desk.team.rename(who, "another", cases=["case-1"], subjects=["case:case-1"]),
     "team.skip": lambda desk, who: desk.team.skip(who, ["case-1"]),
     "team.comment": lambda desk, who: desk.team.comment(who, "case-1", "text"),
     "team.tag": lambda desk, who: desk.team.tag(who, ["case-1"], ["t"]),

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 import masis
+from masis.cli.options import operator
 from masis.datasets.readers.decisions import read_decisions
 from masis.errors import CaseConflict, CaseHeld, InputError, StaleVersion, UnknownRecord
 from masis.schema.actor import Actor
@@ -17,6 +18,7 @@ from masis.schema.review import SHOWN_UNKNOWN
 from masis.schema.team import QueuePolicy
 from masis.services import Workbench
 from masis.services.desk import SHOWN, Desk
+from masis.settings.environment import UNKNOWN_USER, account_name
 from masis.store import Store
 from tests.audit.factories import issue
 from tests.store.factories import a_case, a_run, an_iteration
@@ -29,6 +31,46 @@ GRACE = Actor(name="Grace")
 def desk(store: Store) -> Desk:
     """Ada's desk on five audited cases."""
     return Desk(Workbench(store, masis.Settings(), store.path), reviewer="Ada")
+
+
+def test_a_process_without_a_named_account_has_a_desk_too(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_entry(uid: int) -> None:
+        raise KeyError(f"getpwuid(): uid not found: {uid}")
+
+    for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("pwd.getpwuid", no_entry)
+    desk = Desk(Workbench(store, masis.Settings(), store.path))
+    assert desk.actor.name == operator().name == UNKNOWN_USER
+    entry = desk.decide("case-0", "reject", reason="unsupported")
+    assert entry.decision is not None
+    assert entry.decision.reviewer == UNKNOWN_USER
+    # what the environment names may hold anything
+    monkeypatch.setenv("USER", "Ada\x1b[31m \udc80" + "a" * 300)
+    assert account_name() == ("Ada[31m " + "a" * 300)[:200]
+
+
+def test_a_desk_closes_the_database_that_it_opened_and_leaves_a_workbench_that_it_was_given_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed: list[Workbench] = []
+    close = Workbench.close
+
+    def noted(workbench: Workbench) -> None:
+        closed.append(workbench)
+        close(workbench)
+
+    monkeypatch.setattr(Workbench, "close", noted)
+    with Desk(tmp_path / "own.db", reviewer="Ada") as own:
+        assert own.queue() == ()
+    assert closed == [own.workbench]
+    with Workbench.open(tmp_path / "given.db").store as store:
+        given = Workbench(store, masis.Settings(), store.path)
+        with Desk(given, reviewer="Ada") as desk:
+            assert desk.queue() == ()
+        desk.close()
+        assert closed == [own.workbench]
+        assert Desk(given, reviewer="Grace").queue() == ()
 
 
 def test_a_case_is_found_shown_and_decided_and_the_entry_says_what_was_shown(desk: Desk) -> None:
@@ -76,9 +118,12 @@ def test_where_the_policy_hides_the_machine_nothing_of_it_is_shown_and_only_file
     ("arguments", "error", "says"),
     [
         (("case-0", "override"), InputError, "Give the corrected answer (--corrected-answer or"),
-        (("case-0", "override", {"corrected_answer": ANSWER, "reason": "x"}), InputError, "is the answer as it is"),
-        (("case-0", "reject"), InputError, "reason: is missing: to reject needs one. Use one of fabricated_citation"),
-        (("case-0", "approve", {"corrected_answer": "x"}), InputError, "corrected_answer: goes with override only"),
+        (("case-0", "override", {"corrected_answer": ANSWER, "reason": "unclear"}), InputError,
+         "changes nothing in the answer"),
+        (("case-0", "reject"), InputError,
+         "reason: a reason is missing: to reject needs one. Use one of fabricated_citation"),
+        (("case-0", "approve", {"corrected_answer": "x"}), InputError,
+         "corrected_answer: a corrected answer is only used to override"),
         (("case-0", "aprove"), InputError, "verdict: is 'aprove'"),
         (("case-0", "rejected", {"reason": "unsupported"}), InputError,
          "verdict: is 'rejected', which is no verdict. Use one of approve, override, reject, escalate"),

@@ -14,10 +14,11 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from masis.errors import CaseHeld, InputError, MasisError, StaleVersion, UnknownRecord
+from masis.errors import CaseHeld, InputError, MasisError, RecordDamaged, StaleVersion, UnknownRecord
 from masis.schema.case import Case
 from masis.schema.providers import Price
 from masis.schema.review import Decision
@@ -188,6 +189,19 @@ def test_an_audit_by_another_process_is_found_and_asked_to_stop(workbench: Workb
     assert jobs.cancelling("audit", "elsewhere")
 
 
+def test_a_resumed_screening_keeps_its_own_settings_and_reaches_its_sources_as_the_workbench_does_now(
+    workbench: Workbench, jobs: Jobs, pool: Pool
+) -> None:
+    begun = Settings(screening_max_rounds=2).of_screening()
+    workbench.store.screenings.start("interrupted", question=ASKED, sources=(SOURCE,), settings=begun)
+    now = Settings(screening_max_rounds=3, screening_pubmed_email="ada@example.org")
+    workbench.use_settings(ADA, now)
+    pool.hold()
+    job = jobs.get(jobs.resume_screening(ADA, "interrupted"))
+    assert job is not None
+    assert (job.settings.screening_max_rounds, job.settings.screening_pubmed_email) == (2, "ada@example.org")
+
+
 def test_whatever_a_person_starts_goes_before_the_batch(workbench: Workbench, jobs: Jobs, pool: Pool) -> None:
     ids = [case.id for case in workbench.store.cases.iterate()]
     pool.hold()
@@ -219,6 +233,54 @@ def test_all_that_was_not_audited_is_audited_and_counted(workbench: Workbench, j
     batch_over(jobs)
     batch = jobs.batch()
     assert batch.done == 0
+
+
+@pytest.mark.parametrize("error", [RecordDamaged("its record is damaged."), ValueError("not JSON")])
+def test_a_case_that_can_not_be_read_is_counted_as_failed_and_the_others_are_audited(
+    workbench: Workbench, jobs: Jobs, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    ids = [case.id for case in workbench.store.cases.iterate()]
+    bad, resumable = ids[1], workbench.audits.resumable
+
+    def read(case_id: str, settings: Settings) -> str | None:
+        if case_id == bad:
+            raise error
+        return resumable(case_id, settings)
+
+    monkeypatch.setattr(workbench.audits, "resumable", read)
+    jobs.audit_all_new(ADA)
+    batch_over(jobs)
+    batch = jobs.batch()
+    assert batch is not None
+    assert (batch.done, batch.failed, batch.total) == (len(ids), 1, len(ids))
+    assert str(error) in (jobs.failure("audit", bad) or "")
+    assert [each for each in ids if workbench.audits.needed(workbench.store.cases.get(each))] == [bad]
+
+
+def test_nobody_who_asks_how_jobs_stand_waits_for_the_database(
+    workbench: Workbench, jobs: Jobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: dict[str, bool] = {}
+
+    def watch(owner: object, name: str) -> None:
+        read = getattr(owner, name)
+
+        def watched(*args: Any, **keys: Any) -> Any:
+            page = threading.Thread(target=jobs.batch)
+            page.start()
+            page.join(5)
+            asked[name] = asked.get(name, True) and not page.is_alive()
+            return read(*args, **keys)
+
+        monkeypatch.setattr(owner, name, watched)
+
+    watch(workbench.audits, "resumable")
+    watch(workbench.cases, "find")
+    watch(workbench.cases, "beside")
+    watch(workbench.cases, "summary")
+    jobs.audit_all_new(ADA)
+    batch_over(jobs)
+    assert asked == dict.fromkeys(("find", "resumable", "summary", "beside"), True)
 
 
 def test_a_batch_stops_when_asked_to_and_leaves_the_rest(workbench: Workbench, jobs: Jobs, pool: Pool) -> None:

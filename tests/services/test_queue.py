@@ -15,13 +15,21 @@ from masis.audit.acceptance import disagreement, fault_probability
 from masis.schema.actor import Actor
 from masis.schema.audit import IssueType
 from masis.schema.case import Severity
-from masis.schema.review import Verdict
+from masis.schema.review import Decision, Verdict
 from masis.schema.run import ReviewCode, ReviewReason
 from masis.schema.team import QueuePolicy
 from masis.services import Workbench
 from masis.services.cases import WAITING, waiting_in
+from masis.services.decision_rules import (
+    OTHER,
+    REASON_CODE,
+    REASONS,
+    reason_text,
+    reasons_for,
+    suggested,
+    with_reason_code,
+)
 from masis.services.records import NOT_DECIDED, CaseFilter, CaseSummary, QueueOrder
-from masis.services.reviews import OTHER, REASONS, reason_text, reasons_for, suggested
 from masis.store.audits.queue import match
 from masis.store.audits.runs import figures
 from masis.views.words import RULE
@@ -546,6 +554,29 @@ def test_the_log_gets_words_not_codes() -> None:
     assert reason_text("contradicted") == "The evidence contradicts it"
     assert reason_text(OTHER, "  my own words ") == "my own words"
     assert reason_text("no such code") == ""
+
+
+@pytest.mark.parametrize(
+    ("verdict", "words", "code"),
+    [
+        ("override", "Unclear or badly argued", "unclear"),
+        ("override", "  Claims without a citation ", "uncited"),
+        ("reject", "unsupported", "unsupported"),
+        ("reject", "Checked against the evidence", OTHER),  # a reason to approve
+        ("reject", "The second sentence is an opinion.", OTHER),
+        ("escalate", "The sources conflict", "sources_conflict"),
+        ("approve", " ", ""),
+    ],
+)
+def test_words_of_a_reason_are_recorded_with_its_code(verdict: Verdict, words: str, code: str) -> None:
+    corrected = "No." if verdict == "override" else None
+    given = Decision(
+        reviewer="Ada", case_id="a", run_id=None, verdict=verdict, reason=words, corrected_answer=corrected
+    )
+    recorded = with_reason_code(given)
+    assert (recorded.reason, recorded.extra.get(REASON_CODE, "")) == (words, code)
+    chosen = given.model_copy(update={"extra": {REASON_CODE: "chosen"}})
+    assert with_reason_code(chosen) == chosen
 
 
 def test_a_filter_on_states_narrows_what_waits() -> None:

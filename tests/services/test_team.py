@@ -371,9 +371,18 @@ def test_a_case_is_settled_by_all_whose_agreement_settled_it(
     assert workbench.reviews.settled_by("case-1") == whose
 
 
-def adjudicate(workbench: Workbench, verdict: str = "reject") -> LogEntry:
+def test_the_reason_that_a_lead_types_is_recorded_with_its_code(workbench: Workbench) -> None:
+    share(workbench)
+    decide(workbench, ADA, verdict="approve")
+    decide(workbench, BEN, verdict="reject")
+    final = adjudicate(workbench, reason="Unclear or badly argued")
+    assert final.decision is not None
+    assert final.decision.extra["reason_code"] == "unclear"
+
+
+def adjudicate(workbench: Workbench, verdict: str = "reject", reason: str = "Ben is right") -> LogEntry:
     decision = Decision.model_validate(
-        {"reviewer": "Cleo", "case_id": "case-1", "run_id": "run-1", "verdict": verdict, "reason": "Ben is right"}
+        {"reviewer": "Cleo", "case_id": "case-1", "run_id": "run-1", "verdict": verdict, "reason": reason}
     )
     return workbench.reviews.adjudicate(CLEO, decision)
 

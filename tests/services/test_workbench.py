@@ -80,9 +80,6 @@ def test_what_was_audited_with_these_settings_needs_no_audit(audited: Workbench)
 @pytest.mark.parametrize(
     ("changes", "lacking"),
     [
-        ({"verdict": "override", "reason": "wrong"}, "corrected answer"),
-        ({"verdict": "override", "corrected_answer": "x"}, "reason"),
-        ({"verdict": "reject"}, "reason"),
         ({"verdict": None}, "verdict"),
         ({"kind": "undo", "verdict": None}, "entry it takes back"),
     ],
@@ -255,3 +252,19 @@ def test_what_a_person_wrote_stands_when_retention_has_removed_the_run(bench: Wo
     bench.retention.purge(ADA, rule_of(0, decided=True, now="2099-01-01T00:00:00Z"), how="command")
     assert bench.reviews.outcome(run.case_id).answer == "120 metres."
     assert bench.store.runs.summary(run.id).removed_at is not None
+
+
+def test_other_settings_are_those_of_every_use_case_from_then_on(audited: Workbench) -> None:
+    half_cited = f"{CLEAN.answer} It was opened to traffic in 1931."
+    audited.cases.add(ADA, [CLEAN.model_copy(update={"id": "half", "answer": half_cited})])
+    audited.audits.audit(ADA, audited.store.cases.get("half"))
+    assert audited.cases.summary("half").state == "accepted"
+    corpus = audited.corpora.add_demo(ADA).name
+    strict = Settings(spot_check_share=0, review_threshold=1.0, review_quality=1.0, screening_max_rounds=1)
+    audited.use_settings(ADA, strict)
+    again = audited.reassessment.run(ADA, again=True)
+    assert again.to_review == 1
+    screening = audited.screenings.screen(ADA, "Does aspirin relieve headache?", [f"corpus:{corpus}"])
+    assert screening.settings["screening_max_rounds"] == 1
+    assert audited.audits.audit(ADA, CLEAN).settings["review_threshold"] == 1.0
+    assert all(getattr(service, "_settings", strict) is strict for service in vars(audited).values())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,16 +30,29 @@ def bench(tmp_path: Path) -> Iterator[Workbench]:
 def audited(bench: Workbench) -> Callable[..., None]:
     """Store audited cases ``case-FIRST`` to ``case-LAST``, each of a question of its own."""
 
-    def add(first: int, last: int, *, confidence: float = 0.6, **keys: Any) -> None:
-        for number in range(first, last):
-            case = a_case(f"case-{number}", query=f"Question {number}?", **keys.get("case", {}))
-            bench.cases.add(ADA, [case])
-            iteration = an_iteration(invalid=(), confidence=confidence, quality=0.6)
-            made = {"review_reasons": (DOUBT,), "iterations": (iteration,), "settings": bench.settings.of_audit()}
-            found = made | keys.get("run", {})
-            bench.audits.store_run(ADA, a_run(case, f"run-{number}", **found))
+    return partial(store_audited, bench, bench.settings)
 
-    return add
+
+def store_audited(
+    bench: Workbench,
+    settings: Settings,
+    first: int,
+    last: int,
+    *,
+    confidence: float = 0.6,
+    **keys: Any,
+) -> None:
+    """Store cases ``case-FIRST`` to ``case-LAST``, audited with these settings."""
+    for number in range(first, last):
+        case = a_case(f"case-{number}", query=f"Question {number}?", **keys.get("case", {}))
+        bench.cases.add(ADA, [case])
+        iteration = an_iteration(invalid=(), confidence=confidence, quality=0.6)
+        made = {
+            "review_reasons": (DOUBT,),
+            "iterations": (iteration,),
+            "settings": settings.of_audit(),
+        }
+        bench.audits.store_run(ADA, a_run(case, f"run-{number}", **(made | keys.get("run", {}))))
 
 
 def decided(bench: Workbench, number: int, verdict: str = "approve", *, blind: bool = True, **keys: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import krippendorff
@@ -21,6 +22,7 @@ from masis.schema.team import QueuePolicy
 from masis.schema.trust import FaultScore
 from masis.services import Workbench
 from masis.services.access import SIGN_IN_REQUIRED
+from masis.services.trust.guarantees import REVIEW_SETTINGS
 from masis.services.trust.service import TrustFilter, TrustService
 from masis.services.trust.summary import figure, how_far, how_sure, in_words, short_answers
 from masis.settings import Settings
@@ -54,7 +56,7 @@ from masis.trust.score import calibration_error, error_floor, fit, probabilities
 from masis.ui.team.page import pair_agrees
 from masis.views.story import checks_passed
 from tests.reviewing import ADA
-from tests.trust.conftest import DOUBT, decided
+from tests.trust.conftest import DOUBT, decided, store_audited
 
 Audited = Callable[..., None]
 ALIKE = "can't be computed: all verdicts are alike"
@@ -659,7 +661,9 @@ def test_what_is_never_covered(bench: Workbench, audited: Audited) -> None:
     [
         ("reject", {}, "faulty"),
         ("override", {}, "faulty"),
-        ("override", {"reason": "Unclear or badly argued"}, "right"),
+        ("override", {"extra": {"reason_code": "unclear"}}, "right"),
+        ("override", {"reason": "Worded anew", "extra": {"reason_code": "uncited"}}, "right"),
+        ("override", {"reason": "Unclear or badly argued", "extra": {"reason_code": "other"}}, "faulty"),
         ("escalate", {}, "escalated"),
         ("approve", {"blind": False}, "not_blind"),
         ("approve", {"extra": {"simulated": True}}, "not_blind"),
@@ -733,3 +737,38 @@ def test_drawn_answers_are_decided_blind_and_only_a_lead_draws_and_applies(bench
     for forbidden in (shared.apply, shared.fit, lambda person: shared.draw(person, "x", draws=22)):
         with pytest.raises(NotAllowed):
             forbidden(reviewer)
+
+
+@pytest.mark.parametrize(
+    ("tested_with", "audited_with", "state"),
+    [
+        ({}, {}, "accepted"),
+        ({}, {"review_threshold": 0.9}, "needs_review"),
+        ({}, {"review_revised": False}, "needs_review"),
+        ({"review_threshold": 0.8}, {"review_threshold": 0.8}, "accepted"),
+        ({"review_quality": 0.8}, {}, "needs_review"),
+        ({"max_judge_spread": 0.1}, {"max_judge_spread": 0.1}, "accepted"),
+    ],
+)
+def test_a_guarantee_is_held_against_the_settings_of_the_run_also_in_a_process_with_others(
+    tmp_path: Path, tested_with: dict[str, object], audited_with: dict[str, object], state: str
+) -> None:
+    def settings(changed: dict[str, object]) -> Settings:
+        return Settings(spot_check_share=0, **changed)
+
+    lead = Workbench.open(tmp_path / "trust.db", settings(tested_with))
+    worker = Workbench.open(tmp_path / "trust.db")  # as a worker process opens it: the job has the settings
+    try:
+        store_audited(lead, lead.settings, 0, 22)
+        for number in drawn(lead):
+            decided(lead, number)
+        lead.trust.apply(ADA)
+        store_audited(worker, settings(audited_with), 22, 23)
+        assert worker.cases.summary("case-22").state == state
+    finally:
+        lead.close()
+        worker.close()
+
+
+def test_a_run_keeps_every_setting_that_a_guarantee_is_bound_to() -> None:
+    assert set(REVIEW_SETTINGS) <= set(Settings().of_audit())

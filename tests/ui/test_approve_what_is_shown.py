@@ -23,7 +23,8 @@ from masis.ui.review import decision
 from masis.ui.review import decision_form as forms
 from masis.views.answer import shown_answer
 from masis.views.log_entries import verdict_text
-from tests.reviewing import ADA
+from masis.views.numbers import moment_utc
+from tests.reviewing import ADA, having_seen
 from tests.ui.conftest import Serve
 
 CASE, OTHER = "strategy-01-fabricated", "docs-02-altered"
@@ -160,6 +161,7 @@ def test_an_audit_made_meanwhile_is_named_with_who_asked_for_it_and_when(workben
     assert "audited again" not in said(post({**right(workbench), "token": "stale", "seen": 1}))
     first, *_, last = forms.with_audits([], workbench.cases.open(CASE).runs)
     assert (first["who"], first["what"], first["at"]) == ("Ben", "Audited again", again.ended_at)
+    assert first["when"] == moment_utc(again.ended_at or "")
     assert last["what"] == "Audited"
 
 
@@ -271,7 +273,8 @@ def test_a_decision_that_names_no_iteration_lets_the_original_answer_stand(workb
     run = newest(workbench)
     assert run.final_answer != run.iterations[0].answer
     made = Decision(reviewer="Ada", case_id=CASE, run_id=run.id, iteration=None, verdict="approve")
-    workbench.reviews.submit(ADA, made, shown=answer_digest(run.iterations[0].answer))
+    seen = having_seen(workbench, made)
+    workbench.reviews.submit(ADA, seen, shown=answer_digest(run.iterations[0].answer))
     outcome = workbench.reviews.outcome(CASE)
     assert outcome.answer == run.iterations[0].answer
     assert verdict_text(outcome.decision) == "Approved the original answer"
@@ -330,7 +333,7 @@ def test_a_draft_that_was_stated_before_a_submit_takes_neither_its_text_nor_what
 
         patched.setattr(decision, "_COMPONENT", page)
         app.run()
-    assert said(app) == "Choose a reason: to override needs one."
+    assert said(app).startswith("A reason is missing: to override needs one.")
     assert app.session_state["decision-form"].acks == {"m": 2}
     assert workbench.drafts.get(ADA, case_subject(CASE)).values["corrected"] == typed["corrected"]
     workbench.drafts.clear(ADA, case_subject(CASE))

@@ -33,6 +33,7 @@ from masis.store import Store
 from masis.ui.admin.health_reports import HealthReports, look_at
 from masis.ui.shell import reach, serve, served_database
 from masis.ui.shell.sign_in import ACTOR
+from tests.reviewing import submitted
 from tests.ui.conftest import AUDITED, open_page
 
 OPEN, OWN, SETTLED, UNDONE, UNTOUCHED = AUDITED
@@ -62,7 +63,7 @@ def act(path: Path, when: str, do: Callable[[Workbench], object]) -> None:
 def decide(workbench: Workbench, who: Actor, case_id: str, verdict: str, **given: Any) -> str:
     run = workbench.cases.summary(case_id).run_id
     content = {"reviewer": who.name, "case_id": case_id, "run_id": run, "reason": "read", "iteration": 1}
-    return workbench.reviews.submit(who, Decision.model_validate({**content, "verdict": verdict, **given})).id
+    return submitted(workbench, Decision.model_validate({**content, "verdict": verdict, **given})).id
 
 
 def settle(workbench: Workbench) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,9 +17,11 @@ from masis.schema.wording import counted
 from masis.services import Workbench
 from masis.store import Store
 from masis.store.records import DecisionFilter
+from masis.ui import components
 from masis.ui.review import decisions
 from masis.ui.review.decisions import entry_context, log_filter
 from masis.ui.review.log_view import entry_detail, entry_row
+from masis.views.numbers import moment
 from tests.reviewing import ADA, decide
 from tests.ui.conftest import open_page, press, texts
 
@@ -162,3 +166,11 @@ def test_an_empty_log_says_what_will_be_here(audited_workbench: Workbench) -> No
     for suffix in ("", "-wal", "-shm"):
         audited_workbench.database.with_name(audited_workbench.database.name + suffix).unlink(missing_ok=True)
     assert "Nothing has been decided yet." in texts(open_page("decisions"))
+
+
+def test_no_component_writes_a_time_in_the_time_zone_of_the_browser(audited_workbench: Workbench) -> None:
+    entry = decide(audited_workbench, CASE, "escalate")
+    assert row(audited_workbench, entry)["when"] == f"{moment(entry.at)} UTC"
+    folder = Path(components.__file__).parent
+    for script in folder.glob("*.js"):  # the rest of every page is in UTC, which it says
+        assert not re.search(r"toLocale(Date|Time)String|hour:|getHours|getDate\b", script.read_text("utf-8")), script

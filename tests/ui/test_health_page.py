@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ from starlette.testclient import TestClient
 
 from masis.errors import SettingsError
 from masis.services import HealthItem, HealthReport, Workbench
+from masis.services.maintenance.health import of_store
 from masis.settings import Loaded, load
 from masis.store import Store
 from masis.ui.admin import health_page, health_reports
@@ -281,8 +284,13 @@ def test_a_setting_that_makes_no_sense_is_named_on_the_page(
         load()
 
 
-def test_the_page_does_not_count_what_others_decided_on_a_case_that_is_not_settled() -> None:
-    counts = HealthItem("database", True, "/a: b/x.db (1.0 MB): 3 cases, 7 entries of the decision log", "")
-    log = counts._replace(name="decision log", message="7 entries, head ab")
-    report = Checked(HealthReport((counts, log, counts._replace(ok=False))), "").without_counts().report
-    assert [item.message for item in report.items] == ["/a: b/x.db", "intact", counts.message]
+def test_the_page_does_not_count_what_others_decided_on_a_case_that_is_not_settled(tmp_path: Path) -> None:
+    path = tmp_path / "team (old).db"
+    with closing(Store.open(path)) as store:
+        found = tuple(of_store(store))
+    broken = found[0]._replace(ok=False)
+    shown = Checked(HealthReport((*found, broken)), "").without_counts().report
+    messages = {item.name: item.message for item in shown.items if item.ok}
+    assert (messages["database"], messages["decision log"]) == (str(path), "intact")
+    assert shown.items[-1].message == broken.message
+    assert "uncounted" not in json.dumps(shown.to_json())

@@ -14,14 +14,17 @@ from streamlit.testing.v1 import AppTest
 from masis.schema.actor import Actor
 from masis.schema.review import Decision, TargetLabel
 from masis.schema.team import LabelTypes, Lease, QueuePolicy, Rubric, RubricScore
+from masis.schema.wording import counted
 from masis.services import Workbench
 from masis.services.audits import POLICY
+from masis.services.drafts import case_subject, subjects_of_case
 from masis.services.records import CaseFilter, DecisionFilter
 from masis.services.team import EmptyQueue
 from masis.ui.components import linked_table
 from masis.ui.components.linked_table import column, row
 from masis.ui.queue.case_list import MINE, case_row
 from masis.ui.shell.keys import page_key_map
+from masis.ui.shell.reviewer import TAKEN
 from masis.ui.team.adjudication import decisions_on, differences, final_words
 from masis.ui.team.page import read_scores, read_types, score_line, type_line
 from masis.ui.team.taking import why_nothing
@@ -69,6 +72,42 @@ def test_opening_a_case_takes_it_and_opening_another_gives_it_back(audited_workb
     app.query_params["case"] = "docs-02-altered"
     app.run()
     assert [lease.case_id for lease in audited_workbench.store.team.leases()] == ["docs-02-altered"]
+
+
+def rename(name: str, reviewer: str, **session: object) -> None:
+    """Change the name of a session that has a case open."""
+
+    def script(given: str) -> None:
+        from masis.ui.shell.reviewer import name_reviewer
+        from masis.ui.shell.served_database import served_workbench
+
+        name_reviewer(served_workbench(), given)
+
+    app = AppTest.from_function(script, kwargs={"given": name}, default_timeout=20)
+    for key, held in {"reviewer-name": reviewer, **session}.items():
+        app.session_state[key] = held
+    app.query_params["case"] = CASE
+    app.run()
+    assert not app.exception
+
+
+def test_who_changes_their_name_keeps_the_open_case_and_what_they_typed_there(audited_workbench: Workbench) -> None:
+    opened("review", case=CASE)
+    drafts, renamed = audited_workbench.drafts, Actor(name="Ada Lovelace")
+    for subject in (*subjects_of_case(CASE), case_subject("docs-02-altered"), "new-audit"):
+        drafts.save(ADA, subject, {"note": subject})
+    open_work = {TAKEN: CASE, "open-forms": {"new-audit"}}
+    rename("Ada Lovelace", ADA.name, **open_work)
+    assert [each.reviewer for each in audited_workbench.store.team.leases()] == ["Ada Lovelace"]
+    for subject in (*subjects_of_case(CASE), "new-audit"):
+        assert drafts.get(renamed, subject).values == {"note": subject}
+        assert not drafts.get(ADA, subject).values
+    # another browser may go by the old name: what is open there stays
+    assert drafts.get(ADA, case_subject("docs-02-altered")).values
+    assert "has taken case" not in shown_rows(opened("review", "Ada Lovelace", case=CASE))
+    rename(ADA.name, "Ada Lovelace", **open_work)
+    assert [each.reviewer for each in audited_workbench.store.team.leases()] == [ADA.name]
+    assert drafts.get(ADA, case_subject(CASE)).values == {"note": case_subject(CASE)}
 
 
 def test_a_case_that_another_has_is_shown_with_name_and_time(audited_workbench: Workbench) -> None:
@@ -141,7 +180,7 @@ def test_reviewers_who_differ_are_listed_and_their_case_decided_for_good(audited
     press(app, "final-reject")
     assert components(app, "final-left") == []
     press(app, "A reason is needed")
-    assert "Nothing was recorded: type a reason" in app.warning[0].value.replace("\\", "")
+    assert "Nothing was recorded: a reason is missing" in app.warning[0].value.replace("\\", "")
     app.text_area(key=f"final-reason-{CASE}").input("Ben is right.")
     press(app, "final-submit")
     assert audited_workbench.cases.summary(CASE).state == "rejected"
@@ -646,7 +685,15 @@ def test_cases_that_wait_for_an_adjudicator_are_numbered_and_leave_out_their_own
             break
     assert "No case waits before this one" in texts(first)
     press(app, "final-approve")
-    press(app, "Approve the original answer")
+    run = audited_workbench.cases.open(second).run
+    assert run is not None
+    serious = tuple(issue for issue in run.iterations[0].issues if issue.major)
+    open_ones = counted(len(serious), "serious issue")
+    press(app, f"Approve the original answer with {open_ones} open")
+    entry = audited_workbench.reviews.current(second)
+    assert entry is not None
+    assert entry.decision is not None
+    assert [each["id"] for each in entry.decision.extra["issues_seen"]] == [issue.id for issue in serious]
     assert app.query_params["case"] != second
     assert "2 left for you, 1 decided now" in texts(app)
     assert f"{second}: approved as final verdict, “" in texts(app).replace("\\", "")

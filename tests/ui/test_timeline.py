@@ -65,7 +65,7 @@ def test_a_run_under_way_shows_the_step_it_is_in() -> None:
     found = drawn(events[: cut + 1], "running")
     assert found["end"] is None
     assert [step["state"] for step in found["groups"][0]["steps"]] == ["done", "done", "now"]
-    assert found["live"] == "Iteration 1, critique"
+    assert found["live"] == found["under_way"] == "Iteration 1, critique"
 
 
 def test_time_goes_on_while_a_run_is_under_way_and_stands_once_it_is_over() -> None:

@@ -175,7 +175,8 @@ def test_a_missing_point_is_said_once_with_the_sentence_of_the_evidence_that_has
                 "severity": "medium",
                 "start": None,
                 "end": None,
-                "description": "Missing information: The Ministry of Works surveys the bridge in full.",
+                "description": "However it is worded: The Ministry of Works surveys the bridge in full.",
+                "point": "The Ministry of Works surveys the bridge in full.",
                 "suggestion": "Consider adding: The Ministry of Works surveys the bridge in full.",
                 "evidence_ids": ("c1",),
             }
@@ -221,6 +222,23 @@ def test_a_missing_point_is_inserted_behind_the_sentence_on_its_topic_that_cites
         issue = run.iterations[0].issues[0].model_copy(update={**missing, "description": point})
         (shown,) = answer_view(case, with_first(run_audit(case), issues=(issue,)), 0)["issues"]
         assert shown["after"] == after
+
+
+@pytest.mark.parametrize(
+    ("rule", "finding"),
+    [
+        ("misattributed_reference", "misattributed"),
+        ("redundant_reference", "redundant"),
+        ("contradicted_claim", None),
+        ("critic_factual", None),
+    ],
+)
+def test_a_fault_about_a_citation_says_what_was_found_of_it(
+    case: Case, run: Run, rule: str, finding: str | None
+) -> None:
+    issue = run.iterations[0].issues[0].model_copy(update={"rule": rule})
+    (shown,) = answer_view(case, with_first(run, issues=(issue,)), 0)["issues"]
+    assert shown.get("reference") == finding
 
 
 def test_a_conflict_that_only_the_critic_names_has_a_card_with_its_sources(case: Case, run: Run) -> None:

@@ -200,10 +200,10 @@ def test_where_nothing_was_found_the_line_names_a_lesser_issue_as_lesser(
 
 
 def test_what_an_answer_leaves_out_is_said_as_such_where_nothing_else_was_found(clean: Run) -> None:
-    point = critic("missing_info", "medium", "Missing information: never above 20 per cent.")
-    line = headline(
-        with_original(clean, issues=(point.model_copy(update={"rule": "missing_information", "source": "claims"}),) * 2)
+    point = critic("missing_info", "medium", "However the description words it: never above 20 per cent.").model_copy(
+        update={"rule": "missing_information", "source": "claims", "point": "never above 20 per cent."}
     )
+    line = headline(with_original(clean, issues=(point,) * 2))
     assert (line.text, line.others) == ("Lesser, missing: never above 20 per cent", "1 more missing point")
 
 
@@ -401,7 +401,7 @@ def test_what_the_critic_repeats_counts_once_as_the_list_of_issues_draws_it() ->
     at = answer.index("[7]")
     whole = {"start": None, "end": None, "evidence_ids": ("c2",)}
     point = factories.issue("medium", source="claims", rule="missing_information", type="missing_info").model_copy(
-        update={**whole, "description": "Missing information: Growth was 11.9% in the year after the flood."}
+        update={**whole, "point": "Growth was 11.9% in the year after the flood."}
     )
     repeats = critic("incomplete", "low", "The growth in the year after the flood is left out.")
     cited = (

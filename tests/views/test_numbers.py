@@ -17,7 +17,7 @@ from masis.schema.wording import shortened
 from masis.settings import Settings
 from masis.views import comparison, story, verdicts, words
 from masis.views.charts import rate_chart, spread_chart
-from masis.views.comparison import differing, issues_by_side, models_words, score_frame, settings_words
+from masis.views.comparison import changed_settings_words, differing, issues_by_side, models_words, score_frame
 from masis.views.issue_history import course_at, follow, issue_history
 from masis.views.log_entries import entry_about, entry_contents, entry_reason, entry_texts, entry_word, undone_text
 from masis.views.markdown import badge, coloured, escaped
@@ -242,8 +242,8 @@ def test_only_the_settings_that_differ_are_shown(two: tuple[Run, Run]) -> None:
         ["max iterations", "3", "1"],
         ["strictness", "moderate", "strict"],
     ]
-    assert settings_words(two[0].settings) == "as by default"
-    changed = set(settings_words(two[1].settings).split(", "))
+    assert changed_settings_words(two[0].settings) == ""
+    changed = set(changed_settings_words(two[1].settings).split(", "))
     assert changed == {"citation mode literal", "max iterations 1", "strictness strict"}
 
 

@@ -81,30 +81,19 @@ def labels_of(config: Mapping[str, Any], name: str, place: str) -> Labels:
             f"{place}: auto_map: this model brings code of its own, which is not run. Choose one of a built-in "
             "architecture, or export it to ONNX (docs/models.md)."
         )
-    if kind and not kind.endswith(("ForSequenceClassification", "ForTokenClassification")):
+    if kind.endswith("ForTokenClassification"):
+        return _hhem_exported(config, kind, place)
+    if kind and not kind.endswith("ForSequenceClassification"):
         raise SettingsError(
             f"{place}: architectures is {kind[:80]}, which classifies nothing. Name a model for sequence "
             "classification (natural language inference or fact-checking)."
         )
-    head: Head = "first_token" if kind.endswith("ForTokenClassification") else "classes"
-    form: PairForm = "hhem" if head == "first_token" else "joined" if minicheck else "pair"
-    given = config.get("id2label")
-    if isinstance(given, Mapping):
-        try:
-            words = {int(at): str(word) for at, word in given.items()}
-        except ValueError:
-            words = {}
-        if not words or sorted(words) != list(range(len(words))):
-            raise SettingsError(f'{place}: id2label must number the outputs from "0" on. Correct it.')
-    else:
-        number = config.get("num_labels", 2)
-        words = {at: f"LABEL_{at}" for at in range(number if isinstance(number, int) and 0 < number < 100 else 2)}
-    meanings = {at: MEANINGS.get(re.sub(r"[\W_]+", "", word).casefold()) for at, word in words.items()}
+    form: PairForm = "joined" if minicheck else "pair"
+    words, meanings = _outputs(config, place)
     if len(words) == 1:
         return Labels("score", form, inverted=meanings[0] in ("lacks", "contradicts"))
-    generic = all(_GENERIC.fullmatch(word.strip()) for word in words.values())
-    if generic and len(words) == 2 and (minicheck or head == "first_token"):
-        return Labels(head, form, supports=1)
+    if minicheck and len(words) == 2 and _generic(words):
+        return Labels("classes", form, supports=1)
     supporting, denying, unknown = (
         [at for at, meaning in meanings.items() if meaning == each] for each in ("supports", "contradicts", None)
     )
@@ -116,4 +105,44 @@ def labels_of(config: Mapping[str, Any], name: str, place: str) -> Labels:
             '"contradiction"} or {"0": "unsupported", "1": "supported"}.'
         )
     # With two classes, "contradiction" is the other side of a yes-or-no question, not a finding of its own.
-    return Labels(head, form, supporting[0], denying[0] if denying and len(words) > 2 else None)
+    return Labels("classes", form, supporting[0], denying[0] if denying and len(words) > 2 else None)
+
+
+def _hhem_exported(config: Mapping[str, Any], kind: str, place: str) -> Labels:
+    """Read HHEM 2.1 as transformers' own class, which is a token classifier by name only.
+
+    It is a T5 encoder that scores the claim at the first token, and its second output means that the
+    claim is consistent. Other token classifiers label every word of an answer, and those that find
+    hallucinations mean the opposite by their second output (LettuceDetect: ModernBERT, 1 is made up),
+    so none of them may be taken for it. Raises SettingsError for those.
+    """
+    words, meanings = _outputs(config, place)
+    second_supports = len(words) == 2 and (_generic(words) or (meanings[0], meanings[1]) == ("lacks", "supports"))
+    if kind == "T5ForTokenClassification" and config.get("model_type", "t5") == "t5" and second_supports:
+        return Labels("first_token", "hhem", supports=1)
+    raise SettingsError(
+        f"{place}: architectures is {kind[:80]}, which labels single words of an answer, as LettuceDetect does. A "
+        "verifier scores whether the evidence supports a claim as a whole, so its outputs would be misread. Name a "
+        "model for sequence classification; of token classifiers only HHEM 2.1, a T5 with two outputs, is understood."
+    )
+
+
+def _outputs(config: Mapping[str, Any], place: str) -> tuple[dict[int, str], dict[int, str | None]]:
+    """Return the names of a model's outputs and what each means. Raises SettingsError where they aren't numbered."""
+    given = config.get("id2label")
+    if isinstance(given, Mapping):
+        try:
+            words = {int(at): str(word) for at, word in given.items()}
+        except ValueError:
+            words = {}
+        if not words or sorted(words) != list(range(len(words))):
+            raise SettingsError(f'{place}: id2label must number the outputs from "0" on. Correct it.')
+    else:
+        number = config.get("num_labels", 2)
+        words = {at: f"LABEL_{at}" for at in range(number if isinstance(number, int) and 0 < number < 100 else 2)}
+    return words, {at: MEANINGS.get(re.sub(r"[\W_]+", "", word).casefold()) for at, word in words.items()}
+
+
+def _generic(words: Mapping[int, str]) -> bool:
+    """Return whether the outputs have numbers for names."""
+    return all(_GENERIC.fullmatch(word.strip()) for word in words.values())

@@ -99,6 +99,8 @@ class LocalScorer:
 def _read(logits: Array, labels: Labels, number: int) -> Iterator[PairScore]:
     if labels.head == "first_token" and logits.ndim == 3:
         logits = logits[:, 0, :]
+    if logits.ndim > 2:  # a token classifier whose config.json doesn't say so
+        raise StepError("the model gives outputs for every token, where a verifier needs them for the claim as a whole")
     logits = logits.reshape(number, -1)
     needed = max(labels.supports, labels.contradicts or 0) + 1
     if logits.shape[1] < needed or (labels.head == "score" and logits.shape[1] != 1):

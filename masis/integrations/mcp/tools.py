@@ -291,7 +291,8 @@ class Tools:
     def __init__(self, workbench: Workbench, spending: Spending | None = None) -> None:
         self.workbench, self.settings = workbench, workbench.settings
         self.spending = spending or Spending()
-        self._audited: dict[str, threading.Lock] = {}
+        self._being_audited: set[str] = set()
+        self._audit_ended = threading.Condition()
 
     @tool("Critique a draft answer", audits=True)
     def critique_answer(
@@ -521,13 +522,17 @@ class Tools:
     @contextlib.contextmanager
     def _one_at_a_time(self, case: Case, watch: Watch) -> Iterator[None]:
         """One audit of a case at a time: whoever asks for the same meanwhile waits, and gets the same run."""
-        lock = self._audited.setdefault(case.id, threading.Lock())
-        while not lock.acquire(timeout=_WAIT_S):
-            watch.stop_if_gone()
+        with self._audit_ended:
+            while case.id in self._being_audited:
+                self._audit_ended.wait(_WAIT_S)
+                watch.stop_if_gone()
+            self._being_audited.add(case.id)
         try:
             yield
         finally:
-            lock.release()
+            with self._audit_ended:
+                self._being_audited.discard(case.id)
+                self._audit_ended.notify_all()
 
     def _no_such_run(self, run_id: str) -> MasisError:
         try:

@@ -87,7 +87,9 @@ def apply_overrides(
     """
     if not overrides:
         return grade
-    by_person = {name: Reason(text=f"{each.reviewer}: {each.reason}") for name, each in overrides.items()}
+    by_person = {
+        name: Reason(text=f"{each.reviewer}: {each.reason}", given=each.reason) for name, each in overrides.items()
+    }
     if overrides.keys() == {"direction"}:
         said = {"direction": overrides["direction"].value, "overridden": ("direction",)}
         return grade.model_copy(update={**said, "reasons": {**grade.reasons, **by_person}})

@@ -75,8 +75,8 @@ def flow(rounds: Iterable[Round], grades: Iterable[Grade], criteria: Sequence[Cr
 def _reason(grade: Grade, criteria: Sequence[Criterion]) -> str:
     """Return why an abstract was discarded: the criterion that a person gave as the reason, else the rule's words."""
     why = grade.reasons.get("recommendation")
-    by_person = why.text if grade.rule == "person" and why is not None else ""
-    named = (each.reason for each in criteria if by_person.endswith(f": {each.reason}"))
+    by_person = why.given if grade.rule == "person" and why is not None else ""
+    named = (each.reason for each in criteria if by_person == each.reason)
     return next(named, rule_text(grade))
 
 

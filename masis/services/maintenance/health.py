@@ -30,6 +30,7 @@ class HealthItem(NamedTuple):
     """One check: its name, whether it is in order, and what was found.
 
     ``cure`` says what to do where it is not in order; ``absent`` that it is not installed, which is no problem.
+    ``uncounted`` is the message without figures that tell whether others have decided, where it has such figures.
     """
 
     name: str
@@ -37,6 +38,7 @@ class HealthItem(NamedTuple):
     message: str
     cure: str = ""
     absent: bool = False
+    uncounted: str = ""
 
 
 # Whether every module starts (REQ-CRITIC-OBS-005): roles, evidence critic, integrations.
@@ -194,14 +196,18 @@ class HealthReport(NamedTuple):
 
     def to_json(self) -> dict[str, Any]:
         """Return the report as ``masis health --json`` gives it (``docs/running.md``)."""
-        return {"ok": self.ok, "version": version.APP, "items": [item._asdict() for item in self.items]}
+        shown = [name for name in HealthItem._fields if name != "uncounted"]
+        items = [{name: getattr(item, name) for name in shown} for item in self.items]
+        return {"ok": self.ok, "version": version.APP, "items": items}
 
 
 def of_store(store: Store) -> Iterator[HealthItem]:
     """Check the database, its guards, the decision log and the screening log."""
     check = store.check()
     contents = ", ".join(counted(count, *_COUNTED.get(name, (name, name))) for name, count in check.counts.items())
-    yield HealthItem("database", not check.problems, f"{check.path} ({check.bytes / 1e6:.1f} MB): {contents}")
+    path = str(check.path)
+    message = f"{path} ({check.bytes / 1e6:.1f} MB): {contents}"
+    yield HealthItem("database", not check.problems, message, uncounted=path)
     for problem in check.problems:
         yield HealthItem("database", False, problem, RESTORE)
     yield HealthItem("schema", True, f"{check.schema_version}, the newest; SQLite {check.sqlite_version}")
@@ -213,7 +219,7 @@ def of_store(store: Store) -> Iterator[HealthItem]:
             else "; ".join(log.broken[:5])
         )
         cure = "" if log.intact else "See what is wrong with `masis verify-log`, and compare with a backup."
-        yield HealthItem(name, log.intact, message, cure)
+        yield HealthItem(name, log.intact, message, cure, uncounted="intact" if log is check.log else "")
 
 
 _COUNTED = {

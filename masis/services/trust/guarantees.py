@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from masis.audit.acceptance import RULE_VERSION, Assessment, coverable, waive
@@ -26,6 +27,18 @@ REVIEW_SETTINGS = (
 """Settings of the acceptance rule: a guarantee holds for the values it was tested with."""
 
 
+def review_settings(settings: Settings | Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of the acceptance rule that a guarantee is bound to, JSON-ready.
+
+    Args:
+        settings: Settings, or those that a run was made with (``Run.settings``). A setting that
+            the run doesn't name is None, which no guarantee was tested with.
+
+    """
+    values = settings if isinstance(settings, Mapping) else settings.of_audit()
+    return {name: values.get(name) for name in REVIEW_SETTINGS}
+
+
 class Watch(NamedTuple):
     """A guarantee in force: since when, by whom, and what later spot checks say.
 
@@ -43,35 +56,44 @@ class Watch(NamedTuple):
 
 
 class Guarantees:
-    """Applies what a lead has certified, and reads nothing but scores, settings and decisions."""
+    """Applies what a lead has certified, and reads nothing but scores and decisions.
 
-    def __init__(self, store: Store, settings: Settings) -> None:
-        self._store, self._settings = store, settings
+    It has no settings of its own, because the process that stores a run may not have the run's:
+    a worker process audits each job with the settings that come with the job. Each method takes
+    the review settings that it is asked about.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
 
     def score(self) -> FaultScore:
         """Return the fitted score in use; version 0 where none was fitted and the built-in order is used."""
         return self._store.team.in_force(FaultScore)
 
-    def review_settings(self) -> dict[str, Any]:
-        """Return the settings of the acceptance rule that a guarantee is bound to."""
-        return self._settings.model_dump(mode="json", include=set(REVIEW_SETTINGS))
+    def lapsed(self, rule: str, review: dict[str, Any], score: int, *, now: dict[str, Any]) -> str:
+        """Return why a test no longer holds under the review settings ``now``; "" if it does.
 
-    def lapsed(self, rule: str, review: dict[str, Any], score: int) -> str:
-        """Return why what was tested with this rule, these settings and this score holds no longer; "" where it does.
+        Runs of another auditor are never covered, which is checked for each run.
 
-        Runs of another auditor are never covered: that is asked of each run.
+        Args:
+            rule: The version of the acceptance rule that was tested.
+            review: The review settings that were tested.
+            score: The version of the fitted score that was tested.
+            now: The review settings that it is to be applied under.
+
         """
         if rule != RULE_VERSION:
             return f"it was tested with acceptance rule {rule}; rule {RULE_VERSION} is in force"
-        if review != self.review_settings():
+        if review != now:
             return "settings of the acceptance rule have changed"
         if score != self.score().version:
             return "another score was fitted since"
         return ""
 
-    def watch(self) -> Watch | None:
+    def watch(self, now: dict[str, Any]) -> Watch | None:
         """Return the guarantee in force with what spot checks since say of it; None where none is applied.
 
+        ``now`` are the review settings that it is to be applied under.
         Every decided spot check on what it accepts counts, blind or not; an escalated one counts as faulty.
         """
         found = self._store.trust.guarantee()
@@ -81,33 +103,41 @@ class Guarantees:
         decided = machine.frame_of(self._store.trust.decided(after=seq, spot_checks=True))
         own = (decided["auditor"] == applied.auditor) & (decided["rule"] == applied.rule)
         since = decided[own & decided["settles"].astype(bool)]
-        truth = [machine.truth_of(s, r) is not False for s, r in zip(since["state"], since["reason"], strict=True)]
+        settled = zip(since["state"], since["reason_code"], strict=True)
+        truth = [machine.truth_of(state, code) is not False for state, code in settled]
         evidence = tests_of.evidence_against(sum(truth), len(truth), applied.tolerance)
-        lapsed = self.lapsed(applied.rule, applied.review, applied.score.version)
+        lapsed = self.lapsed(applied.rule, applied.review, applied.score.version, now=now)
         if evidence >= tests_of.ALARM:
             lapsed = f"it no longer holds: {sum(truth)} of {len(truth)} spot checks since are faulty"
         faulty = tuple(case for case, wrong in zip(since["case_id"], truth, strict=True) if wrong)
         return Watch(applied, at, by, len(truth), sum(truth), evidence, lapsed, faulty)
 
     def scored(self, run: Run, case: Case) -> Run:
-        """Return a finished run with its probability of fault, and accepted where the guarantee in force covers it."""
-        acceptance, reasons = self.assessed(Assessment(run.acceptance, run.review_reasons), run, case)
+        """Return a finished run with its probability of fault, and accepted where the guarantee in force covers it.
+
+        The guarantee has to have been tested with the run's own review settings.
+        """
+        assessed = Assessment(run.acceptance, run.review_reasons)
+        acceptance, reasons = self.assessed(assessed, run, case, review_settings(run.settings))
         found = {"acceptance": acceptance, "review_reasons": reasons}
         return run.model_copy(update=found | {"needs_review": run.needs_review and bool(reasons)})
 
-    def assessed(self, assessed: Assessment, run: Run, case: Case) -> Assessment:
-        """Return an assessment with the fitted probability, without its reasons where the guarantee waives them."""
+    def assessed(self, assessed: Assessment, run: Run, case: Case, review: dict[str, Any]) -> Assessment:
+        """Return an assessment with the fitted probability, without its reasons where the guarantee waives them.
+
+        ``review`` are the review settings that the assessment was made with.
+        """
         run, score = run.model_copy(update={"review_reasons": assessed.reasons}), self.score()
         if score.version and run.iterations:
             noted = {"score": score.version, "fault_probability": self._probability(run, score)}
             assessed = assessed._replace(acceptance=assessed.acceptance.model_copy(update=noted))
         if not assessed.reasons or not coverable(run) or case.evidence_outcome is not None:
             return assessed
-        watched = self.watch()
+        watched = self.watch(review)
         if watched is None or watched.lapsed:
             return assessed
         applied = watched.guarantee
-        covers = applied.covers(run.auditor, assessed.acceptance.rule, self.review_settings())
+        covers = applied.covers(run.auditor, assessed.acceptance.rule, review)
         if not covers or self._probability(run, applied.score) > applied.threshold:
             return assessed
         return waive(assessed, guarantee=applied.plan)

@@ -20,7 +20,7 @@ from masis.schema.trust import FaultScore, Guarantee, SamplePlan
 from masis.services.access import OPEN, Access
 from masis.services.cases import CaseService, machine_hidden
 from masis.services.reviews import name_of, signed
-from masis.services.trust.guarantees import Guarantees
+from masis.services.trust.guarantees import Guarantees, Watch, review_settings
 from masis.settings import Settings
 from masis.store import Store
 from masis.store.records import RISK_OF_FITTED, TIER_RANK
@@ -197,12 +197,16 @@ class TrustService:
 
     def __init__(self, store: Store, settings: Settings, access: Access = OPEN) -> None:
         self._store, self._access, self._team = store, access, store.team
-        self.guarantees = Guarantees(store, settings)
-        self.score, self.watch, self.auditors = self.guarantees.score, self.guarantees.watch, store.trust.auditors
+        self.guarantees, self._review = Guarantees(store), review_settings(settings)
+        self.score, self.auditors = self.guarantees.score, store.trust.auditors
         self._read = (-1, pd.DataFrame())
         self._answers: dict[int, str | None] = {}
 
     # reading
+
+    def watch(self) -> Watch | None:
+        """Return the guarantee in force, under the settings of this workbench; None where none is applied."""
+        return self.guarantees.watch(self._review)
 
     def position(self) -> str:
         """Name the state of the log and the scores that all figures follow from: what a cache is keyed by."""
@@ -297,7 +301,8 @@ class TrustService:
         if self._hides_open(actor):
             checks = checks[checks["state"].isin(machine.SETTLED)]
         decided = self._decided(settled=self._hides_open(actor))
-        reasons = {case: reason for case, reason in zip(decided["case_id"], decided["reason"], strict=True) if reason}
+        given = zip(decided["case_id"], decided["reason_code"], strict=True)
+        reasons = {case: code for case, code in given if code}
         truth = [
             machine.truth_of(state, reasons.get(case))
             for case, state in zip(checks["case_id"], checks["state"], strict=True)
@@ -545,7 +550,7 @@ class TrustService:
             by=name_of(actor),
             auditor=auditor,
             rule=RULE_VERSION,
-            review=self.guarantees.review_settings(),
+            review=self._review,
             score=self.score().version,
             tolerance=tolerance,
             error=error,
@@ -581,7 +586,7 @@ class TrustService:
                 return "open"
             if not blind[case] or mocked[case]:
                 return "not_blind"
-            truth = machine.truth_of(row["state"], row["reason"])
+            truth = machine.truth_of(row["state"], row["reason_code"])
             return "escalated" if truth is None else "faulty" if truth else "right"
 
         outcomes = {case: outcome(case) for case in plan.case_ids}
@@ -591,7 +596,8 @@ class TrustService:
             tested = tests_of.try_thresholds(
                 plan.thresholds, np.array(plan.probabilities), faulty, plan.tolerance, plan.error
             )
-        return PlanState(plan, outcomes, tested, self.guarantees.lapsed(plan.rule, plan.review, plan.score))
+        lapsed = self.guarantees.lapsed(plan.rule, plan.review, plan.score, now=self._review)
+        return PlanState(plan, outcomes, tested, lapsed)
 
     def proposed(self) -> Guarantee:
         """Return the guarantee that the newest plan supports. Raises InputError where it supports none."""

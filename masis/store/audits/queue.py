@@ -12,15 +12,17 @@ import hashlib
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from math import isclose
 from typing import Any, NamedTuple, get_args
 
 from masis.errors import UnknownRecord
 from masis.schema.review import Standing
-from masis.store.core.connections import Part
+from masis.store.audits.run_records import reworded
+from masis.store.core.connections import Database, Part
 from masis.store.core.sql import Condition, any_of, compared, joined, record_of
 from masis.store.records import RISK_OF_FITTED, CaseFilter, CasePage, CaseSummary, Facets, risk_of
+from masis.views.headline import wording_version
 
 QUERY_SHOWN = 200
 """Characters of the question that a list shows."""
@@ -109,8 +111,16 @@ def _order(connection: sqlite3.Connection, case_filter: CaseFilter) -> _Order:
     return _Order(_SHUFFLED, values=tuple(1 + int.from_bytes(part) % (_PRIME - 1) for part in (drawn[:8], drawn[8:16])))
 
 
+_HEADLINES_KEPT = 10_000
+"""Headlines that were worded again, in memory: about 2 MB."""
+
+
 class Queue(Part):
     """The cases of a store, found, ordered and counted."""
+
+    def __init__(self, database: Database) -> None:
+        super().__init__(database)
+        self._headlines: dict[tuple[int, str], str] = {}
 
     def search(self, case_filter: CaseFilter) -> CasePage:
         """One page of the cases that match, and how many match."""
@@ -126,7 +136,8 @@ class Queue(Part):
             ]
             among = ("seq IN (SELECT value FROM json_each(?))", [json.dumps(numbers)])
             rows = {row["seq"]: row for row in _rows(connection, among, case_filter.viewer)}
-        return CasePage(rows=tuple(_summary(rows[seq]) for seq in numbers), total=total)
+            headlines = self._reworded(connection, rows.values())
+        return CasePage(rows=tuple(_summary(rows[seq], headlines) for seq in numbers), total=total)
 
     def count_matching(self, case_filter: CaseFilter) -> int:
         """How many cases match; page and order don't matter."""
@@ -144,7 +155,26 @@ class Queue(Part):
         """One case as lists show it to a reviewer: state, figures, version. Raises UnknownRecord."""
         with self._database.reading() as connection:
             [row] = _rows(connection, ("seq = ?", [case_seq(connection, case_id)]), viewer)
-        return _summary(row)
+            headlines = self._reworded(connection, [row])
+        return _summary(row, headlines)
+
+    def _reworded(self, connection: sqlite3.Connection, rows: Iterable[sqlite3.Row]) -> dict[int, str]:
+        """Return the headlines, by run, that an earlier version of the product has worded in another way.
+
+        They are kept in memory: to word one again its run is read. ``masis db reassess --again`` stores them.
+        """
+        version = wording_version()
+        stale = {
+            row["run_seq"]: (row["run_seq"], row["reasons"])
+            for row in rows
+            if row["run_seq"] is not None and row["worded"] != version
+        }
+        missing = [seq for seq, key in stale.items() if key not in self._headlines]
+        if missing:
+            if len(self._headlines) > _HEADLINES_KEPT:
+                self._headlines.clear()
+            self._headlines |= {stale[seq]: line for seq, line in reworded(connection, missing).items()}
+        return {seq: self._headlines[key] for seq, key in stale.items() if key in self._headlines}
 
     def beside(
         self, case_id: str, case_filter: CaseFilter, *, forward: bool, without: Collection[str] = ()
@@ -383,7 +413,7 @@ def _rows(connection: sqlite3.Connection, wanted: Condition, viewer: str | None)
     """The rows of the cases that a condition names, as they stand for a reviewer."""
     return connection.execute(
         f"""
-        SELECT cases.*, runs.id AS run_id, runs.likely, pending > 0 AND {_OWN_PENDING} AS waits FROM cases
+        SELECT cases.*, runs.id AS run_id, runs.likely, runs.worded, pending > 0 AND {_OWN_PENDING} AS waits FROM cases
         LEFT JOIN runs ON runs.seq = run_seq
         WHERE cases.{wanted[0]}
         """,  # noqa: S608
@@ -401,7 +431,8 @@ _WORK = {"assignees": "assigned", "tags": "tagged"}
 """Where the values of a filter's fields stand: in columns of the cases, and among the work on them."""
 
 
-def _summary(row: sqlite3.Row) -> CaseSummary:
+def _summary(row: sqlite3.Row, headlines: Mapping[int, str]) -> CaseSummary:
+    """Return a row as lists show it; ``headlines`` are by run, where the stored one is worded in another way."""
     query, likely = row["query_start"], row["likely"]
     # a fitted score may order it
     if likely is not None and not isclose(row["risk"], risk_of(row["tier"], row["severity"], likely)):
@@ -412,6 +443,7 @@ def _summary(row: sqlite3.Row) -> CaseSummary:
         parsed=_LISTS,
         query=query if len(query) <= QUERY_SHOWN else query[: QUERY_SHOWN - 1] + "…",
         standing="waits" if row["waits"] else row["standing"],
+        headline=headlines.get(row["run_seq"], row["headline"]),
         disagreement=row["disagreement"] if row["iterations"] else None,
         fault_probability=likely if row["iterations"] else None,  # an audit that failed is no estimate, only in order
     )

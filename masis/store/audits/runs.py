@@ -14,6 +14,7 @@ from masis.schema.audit import Draft
 from masis.schema.run import Acceptance, Event, Iteration, ReviewReason, ReviewTier, Run, StepsDone
 from masis.store.audits import executions, metrics
 from masis.store.audits.queue import case_seq
+from masis.store.audits.run_records import read_run
 from masis.store.core.chained_log import canonical_json, sha256
 from masis.store.core.process_owner import Owner
 from masis.store.core.sql import record_of
@@ -26,12 +27,11 @@ from masis.store.jobs import (
     read_parts,
     readable,
     save_part,
-    unpack,
     update_job,
 )
 from masis.store.records import RISK_OF_FITTED, Assessed, RunProgress, RunState, RunSummary, risk_of
 from masis.store.reviews.states import refresh
-from masis.views.headline import headline, worst_severity
+from masis.views.headline import list_line, wording_version, worst_severity
 
 # The figures of a run that lists show, filter and sort by: pure, from the run alone.
 
@@ -43,7 +43,7 @@ def figures(run: Run) -> dict[str, Any]:
     probability that the answer is faulty; where a fitted score gave the probability, it is three times that, since the
     tier is part of the score. Unscored counts as 1 in the other two. ``likely`` is the built-in probability,
     ``coverable`` whether a guarantee may accept the run. ``headline``: what is worst about the original answer in a
-    line, ``severity`` how severe; a second line counts the rest by kind.
+    line, ``severity`` how severe; a second line counts the rest by kind. ``worded`` is the version of its wording.
     """
     first = run.original
     confidence = first.critique.confidence if first else None
@@ -51,7 +51,7 @@ def figures(run: Run) -> dict[str, Any]:
     tier: ReviewTier | None = "must_look" if "must_look" in tiers else next(iter(tiers), None)
     likely = fault_probability(first) if first and run.termination_reason != "no_answer" else 1.0
     fitted = run.acceptance.fault_probability
-    worst, severity = headline(run), worst_severity(first) if first else None
+    severity = worst_severity(first) if first else None
     return {
         "quality": run.quality,
         "revised_quality": run.revised_quality,
@@ -74,7 +74,8 @@ def figures(run: Run) -> dict[str, Any]:
         "auditor": run.auditor,
         "likely": likely,
         "coverable": coverable(run),
-        "headline": "\n".join(filter(None, (worst.text, worst.others))),
+        "headline": list_line(run),
+        "worded": wording_version(),
         "severity": severity,
     }
 
@@ -129,16 +130,6 @@ def write_result(connection: sqlite3.Connection, seq: int, run: Run, kept: Colle
         payload=pack(run.model_copy(update={"iterations": ()}).model_dump_json()),
     )
     metrics.write(connection, run)
-
-
-def read_run(connection: sqlite3.Connection, row: sqlite3.Row) -> Run:
-    """Return the complete result of a finished run."""
-    with readable(connection, "run", row["seq"]):
-        run = Run.model_validate_json(unpack(row["payload"]))
-        iterations = read_parts(connection, "run", row["seq"], "iteration", Iteration)
-        if len(iterations) != row["iterations"]:
-            raise ValueError(f"it had {row['iterations']} iterations and has {len(iterations)}")
-    return run.model_copy(update={"iterations": iterations})
 
 
 def summaries(connection: sqlite3.Connection, where: str, values: Sequence[Any]) -> tuple[RunSummary, ...]:
@@ -278,7 +269,7 @@ class Runs(StoredJobs[Event, RunProgress]):
             assert_not_removed(connection, row)
             made = {"acceptance": acceptance, "review_reasons": tuple(reasons)}
             now = figures(read_run(connection, row).model_copy(update=made))
-            derived = {name: now[name] for name in ("tier", "risk", "coverable", "headline", "rule")}
+            derived = {name: now[name] for name in ("tier", "risk", "coverable", "headline", "worded", "rule")}
             derived |= {"reasons": json.dumps(now["reasons"]), "needs_review": bool(reasons)}
             update_job(connection, row["seq"], **derived)
             self.on_change(connection, row)

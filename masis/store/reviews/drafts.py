@@ -76,22 +76,24 @@ class Drafts(Part):
                 [reviewer, subject, *fields],
             )
 
-    def hand_over(self, giver: str, taker: str) -> None:
+    def hand_over(self, giver: str, taker: str, subjects: Iterable[str] | None = None) -> None:
         """Give the drafts of one name to another, as when a person gives their name while they type.
 
-        Where both have the same field, the one saved last wins, so that nothing vanishes under a person's hands; an
-        empty one never wins.
+        With ``subjects`` only the drafts of these. Where both have the same field, the one saved last wins, so that
+        nothing vanishes under a person's hands; an empty one never wins.
         """
         if giver == taker:
             return
+        named = None if subjects is None else json.dumps(list(subjects))
         with self._database.transaction(durable=False) as connection:
             connection.execute(
                 """
-                UPDATE OR REPLACE drafts SET reviewer = ? WHERE reviewer = ? AND NOT EXISTS (
+                UPDATE OR REPLACE drafts SET reviewer = ?1
+                WHERE reviewer = ?2 AND (?3 IS NULL OR subject IN (SELECT value FROM json_each(?3))) AND NOT EXISTS (
                     SELECT 1 FROM drafts AS held
-                    WHERE held.reviewer = ? AND held.subject = drafts.subject AND held.field = drafts.field
+                    WHERE held.reviewer = ?1 AND held.subject = drafts.subject AND held.field = drafts.field
                     AND (held.saved_at >= drafts.saved_at OR drafts.value IN ('""', 'null', '{}'))
                 )
                 """,
-                [taker, giver, taker],
+                [taker, giver, named],
             )

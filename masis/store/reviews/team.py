@@ -71,6 +71,17 @@ class Team(Part):
             lease = [case_seq(connection, case_id), reviewer]
             connection.execute("DELETE FROM leases WHERE case_seq = ? AND reviewer = ?", lease)
 
+    def hand_over(self, case_id: str, giver: str, taker: str) -> None:
+        """Put the lease that one name has on a case under another; nothing happens where it has none.
+
+        Raises UnknownRecord.
+        """
+        with self._database.transaction(durable=False) as connection:
+            connection.execute(
+                "UPDATE OR REPLACE leases SET reviewer = ? WHERE case_seq = ? AND reviewer = ?",
+                [taker, case_seq(connection, case_id), giver],
+            )
+
     def leases(self) -> tuple[Lease, ...]:
         """All leases that run, the one that ends first at the front."""
         with self._database.reading() as connection:

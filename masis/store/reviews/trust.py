@@ -26,11 +26,11 @@ _RUN = ", ".join(
 _CASE = "cases.id AS case_id, cases.query_start AS question, cases.field, cases.dataset, cases.state"
 """``question`` is its beginning, by which decisions cluster."""
 
-# blind: nothing of the machine's verdict was shown; reason: that of an override; marks: words were labelled; seconds:
-# how long the case was open, where that was recorded; settles: this decision gives the case its state
+# blind: nothing of the machine's verdict was shown; reason_code: that of an override; marks: words were labelled;
+# seconds: how long the case was open, where that was recorded; settles: this decision gives the case its state
 _DECIDED = f"""
     SELECT {_CASE}, cases.pending, log.seq IS cases.decision_seq AS settles, log.seq AS entry, log.at,
-        written.reviewer, log.verdict, log.kind, written.blind, written.simulated, written.marks, written.reason,
+        written.reviewer, log.verdict, log.kind, written.blind, written.simulated, written.marks, written.reason_code,
         written.seconds, {_RUN}
     FROM decision_log AS log
     JOIN decision_payloads AS written ON written.entry_seq = log.seq

@@ -36,11 +36,10 @@ class Checked(NamedTuple):
 
     def without_counts(self) -> Checked:
         """Return the report without the size of the database and of the log, which says whether others have decided."""
-        items = []
-        for item in self.report.items:
-            shorter = {"database": item.message.partition(" (")[0], "decision log": "intact"}
-            items.append(item._replace(message=shorter[item.name]) if item.ok and item.name in shorter else item)
-        return self._replace(report=HealthReport(tuple(items)))
+        items = tuple(
+            item._replace(message=item.uncounted) if item.ok and item.uncounted else item for item in self.report.items
+        )
+        return self._replace(report=HealthReport(items))
 
     def to_json(self) -> dict[str, Any]:
         """As a program reads it."""

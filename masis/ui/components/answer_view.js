@@ -766,9 +766,9 @@ function drawView(root, { data, setTriggerValue }) {
   // The pieces that an issue is about: of a claim these alone, though the critic has raised it about the whole sentence; of
   // a citation that belongs elsewhere, that one.
   const wordsOf = number => {
-    const { claim = -1, label } = issuesByNumber.get(number)
+    const { claim = -1, reference } = issuesByNumber.get(number)
     const own = data.pieces.filter(piece => piece.issues?.includes(number))
-    const cited = data.pieces.filter(piece => own.some(each => each.sentence === piece.sentence) && ["misattributed", "redundant"].includes(piece.reference) && readAs[piece.reference] === label.text)
+    const cited = data.pieces.filter(piece => own.some(each => each.sentence === piece.sentence) && reference && piece.reference === reference)
     if (cited.length) return cited
     return claim < 0 ? own : own.filter(piece => piece.claims?.includes(claim) || piece.ends?.includes(number))
   }

@@ -17,11 +17,6 @@ const panels = new WeakMap()
 // While a case gives way to the next, both may stand in the page for a moment: keys go to the newest only.
 let listening = null
 
-const time = iso => {
-  const at = new Date(iso)
-  const clock = at.toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" })
-  return at.toDateString() === new Date().toDateString() ? clock : `${at.toLocaleDateString("en-GB", { day: "numeric", month: "short" })}, ${clock}`
-}
 const same = (one, other) => JSON.stringify(one) === JSON.stringify(other)
 const STEPS = { reported: "the reported issue", labels: "the label", reason: "the reason", corrected: "the correction", verdict: "the verdict", note: "the note", other: "the reason" }
 const inked = pieces => pieces.map(([kind, words]) => make({ out: "del", in: "ins" }[kind] ?? "span", "", words))
@@ -720,7 +715,7 @@ class Panel {
     const begun = this.entered()
     this.drawMessage()
     el.restored.hidden = !(data.restored && begun)
-    if (data.restored) el.restored.textContent = `Draft of ${time(data.restored)} restored.`
+    if (data.restored) el.restored.textContent = `Draft of ${data.restored} restored.`
     this.drawVerdicts()
     this.drawReasons()
     this.drawEditor()
@@ -794,7 +789,7 @@ class Panel {
     el.standing.hidden = !current
     if (!current) return
     const head = make("div", "row")
-    head.append(pill({ text: current.what, tone: current.tone }), make("span", "dim", `by ${current.who}, ${time(current.at)}`))
+    head.append(pill({ text: current.what, tone: current.tone }), make("span", "dim", `by ${current.who}, ${current.when}`))
     el.standing.append(head)
     if (current.why) el.standing.append(named("p", "", current.why, { dir: "auto" }))
     if (current.note) el.standing.append(named("p", "dim", current.note, { dir: "auto" }))
@@ -832,7 +827,7 @@ class Panel {
     const { el, data, fields } = this
     const offered = data.reasons[fields.verdict] ?? []
     el.reasonBlock.hidden = !offered.length
-    const needed = ["override", "reject"].includes(fields.verdict)
+    const needed = data.verdicts.some(each => each.code === fields.verdict && each.needs_reason)
     el.reasonTitle.textContent = needed ? "One reason" : "One reason (optional)"
     const escalates = fields.verdict === "escalate"
     el.reasonHint.hidden = !escalates && offered.filter(each => each.suggested).length < 2
@@ -981,7 +976,7 @@ class Panel {
     for (const entry of data.history) {
       const item = make("li", entry.undone ? "undone" : "")
       const head = make("div", "row")
-      head.append(pill({ text: entry.what, tone: entry.tone }), make("span", "dim", [entry.who, time(entry.at)].filter(Boolean).join(", ")))
+      head.append(pill({ text: entry.what, tone: entry.tone }), make("span", "dim", [entry.who, entry.when].filter(Boolean).join(", ")))
       if (entry.undone) head.append(make("span", "dim", "undone"))
       item.append(head)
       if (entry.why) item.append(named("div", "", entry.why, { dir: "auto" }))

@@ -10,13 +10,10 @@ function drawLog(root, { data, setTriggerValue }) {
   const focused = root.getRootNode().activeElement?.dataset?.entry
   root.replaceChildren()
 
-  const time = iso => {
-    const at = new Date(iso)
-    const thisYear = at.getFullYear() === new Date().getFullYear()
-    const shown = isNaN(at) ? iso : at.toLocaleString("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", ...(thisYear ? {} : { year: "numeric" }) })
-    const element = make("time", "", shown)
-    element.dateTime = iso
-    element.title = iso
+  const time = row => {
+    const element = make("time", "", row.when)
+    element.dateTime = row.at
+    element.title = row.at
     return element
   }
   const caseLink = (target, trigger) => {
@@ -45,7 +42,7 @@ function drawLog(root, { data, setTriggerValue }) {
       const item = make("li", row.undone ? "gone" : "")
       const line = make("div", "line")
       const at = make("span", "dim")
-      at.append(time(row.at))
+      at.append(time(row))
       line.append(pill(row.label), make("span", "", row.who), at)
       item.append(line)
       if (row.case) item.append(caseLink(row.case, { case: row.case.id }))
@@ -98,9 +95,9 @@ function drawLog(root, { data, setTriggerValue }) {
     const opened = data.opened === row.id
     const line = make("tr", `${row.undone ? "gone" : ""} ${opened ? "open" : ""}`)
     const when = make("td", "when")
-    when.append(time(row.at), make("div", "small dim", `entry ${row.seq}`))
+    when.append(time(row), make("div", "small dim", `entry ${row.seq}`))
     const who = make("td", "who", row.who || "–")
-    if (row.source && row.source !== "person") who.append(make("div", "small dim", row.source))
+    if (row.source) who.append(make("div", "small dim", row.source))
     const verdict = make("td", "what")
     verdict.append(what(row))
     const about = make("td", "case")

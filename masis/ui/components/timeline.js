@@ -36,7 +36,7 @@ export default function ({ data, parentElement }) {
   } else {
     const line = make("div", "now-line")
     line.append(pill({ text: data.waiting ? "Waiting" : "Auditing", tone: "busy" }))
-    line.append(make("span", "", data.waiting || data.live.split(":")[0]))
+    line.append(make("span", "", data.waiting || data.under_way))
     if (!data.waiting) line.append(make("span", "clock", clock))
     if (data.spent) line.append(make("span", "dim", data.spent))
     drawing.append(line)

@@ -172,13 +172,14 @@ Shown = dict[str, Any]
 """The timeline as its component draws it, or a part of it.
 
 It has groups (an iteration, or the drafting before it), each with steps, scores and what they gained, retried calls and
-repaired replies, warnings; ``live``, the last thing that happened, for those who listen; and how it ended.
+repaired replies, warnings; ``under_way``, the step that it is in; ``live``, the last thing that happened, for those who
+listen; and how it ended.
 """
 
 
 def waiting(words: str) -> Shown:
     """Return the timeline of an audit that has not begun."""
-    return {"groups": [], "elapsed_ms": 0, "spent": "", "waiting": words, "live": words, "end": None}
+    return {"groups": [], "elapsed_ms": 0, "spent": "", "waiting": words, "under_way": "", "live": words, "end": None}
 
 
 def timeline(events: Sequence[Event], state: RunState, now: str, why: str = "") -> Shown:
@@ -220,16 +221,18 @@ def timeline(events: Sequence[Event], state: RunState, now: str, why: str = "") 
     end = _end(events, state, why)
     if end and (best := _outcome(events).get("best")) is not None and best + 1 in groups and len(groups) > 1:
         groups[best + 1]["chosen"] = True
-    live = "Beginning"
+    under_way = live = "Beginning"
     if groups:
         group = list(groups.values())[-1]  # which begins with a step
         step_now = group["steps"][-1]
-        live = f"{group['title']}, {step_now['name'].lower()}" + (f": {step_now['words']}" if step_now["words"] else "")
+        under_way = f"{group['title']}, {step_now['name'].lower()}"
+        live = f"{under_way}: {step_now['words']}" if step_now["words"] else under_way
     return {
         "groups": list(groups.values()),
         "elapsed_ms": _elapsed(events, last),
         "spent": spent_so_far(events),
         "waiting": "",
+        "under_way": under_way,
         "live": end["text"] if end else live,
         "end": end,
     }

@@ -11,8 +11,8 @@ from masis.schema.team import QueuePolicy
 from masis.schema.wording import counted
 from masis.services import CaseView, Workbench
 from masis.services.cases import WAITING
-from masis.ui.shell.reviewer import actor, reviewer
-from masis.ui.team.taking import TAKEN, extend, leave
+from masis.ui.shell.reviewer import TAKEN, actor, reviewer
+from masis.ui.team.taking import extend, leave
 from masis.views.words import DECIDED, Tone
 
 

@@ -19,11 +19,11 @@ from masis.schema.review import Decision, LogEntry, answer_digest
 from masis.schema.run import Run
 from masis.schema.team import LabelTypes
 from masis.schema.wording import counted
-from masis.services import CaseView, Workbench
+from masis.services import CaseView, Workbench, decision_rules
 from masis.services.cases import WAITING
+from masis.services.decision_rules import NEEDS_REASON, OTHER, REASON_CODE, DecidedAnswer, reasons_for
 from masis.services.drafts import case_subject, clean, read_form
 from masis.services.records import CaseFilter, explained_errors
-from masis.services.reviews import OTHER, reasons_for
 from masis.ui.components import nothing, registered
 from masis.ui.review import decision_form as forms
 from masis.ui.review.claiming import ClaimNotice
@@ -36,6 +36,7 @@ from masis.ui.team.taking import keep_typing, why_nothing
 from masis.views.answer import ShownAnswer, shown_answer
 from masis.views.diff import word_changes
 from masis.views.log_entries import verdict_text
+from masis.views.numbers import moment_utc
 from masis.views.words import DECIDE
 
 MACHINE_SHOWN = ("marks", "findings", "verdicts", "scores")
@@ -152,6 +153,11 @@ class _PanelContext(NamedTuple):
     def shown_answer(self) -> ShownAnswer:
         """Which answer the page shows."""
         return shown_answer(self.view.case, self.run, self.at)
+
+    @property
+    def decided_answer(self) -> DecidedAnswer:
+        """What the rules of a decision ask about the answer shown."""
+        return DecidedAnswer(self.answer, forms.serious_issues(self.run, self.at))
 
     @property
     def answer_name(self) -> str:
@@ -307,6 +313,7 @@ def _audited_again(context: _PanelContext, posted: object) -> str:
 
 
 def _submit(context: _PanelContext, form: _Form, posted: dict[str, Any]) -> None:
+    """Record the decision of the form (``masis/services/reviews.py``), or say what keeps it from being recorded."""
     if posted.get("case") != context.case_id:
         return
     form.handled = {"mount": posted.get("mount"), "sends": posted.get("sends")}
@@ -319,18 +326,33 @@ def _submit(context: _PanelContext, form: _Form, posted: dict[str, Any]) -> None
         form.reviewer = actor().name
     store_form(context.workbench, context.case_id, fields)
     form.keep(posted)
-    if missing := forms.problem(fields, context.answer, reviewer() or ""):
+    if missing := forms.unfinished(fields, reviewer() or ""):
+        form.message = _Message(missing.message, "warn", missing.field)
+        return
+    decision = forms.decision_of(
+        fields,
+        case_id=context.case_id,
+        run=context.run,
+        index=context.at,
+        reviewer=actor().name,
+        token=token,
+        machine_shown=context.shown,
+        shown=context.shown_answer["digest"],
+        acknowledged=posted.get("acknowledged"),
+    )
+    found = decision_rules.problems(decision, context.decided_answer)
+    if missing := forms.to_mend(each for each in found if each.code != "serious_issues_open"):
         form.message = _Message(missing.message, "warn", missing.field)
         return
     why = "Say what it waits for: choose a reason or write a note. Submit again to escalate without."
     if forms.unexplained(fields) and form.asks("why", why, "reason"):
         return
     _assert_shown(context, posted.get("shown"))
-    if fields.verdict == "override" and (found := _doubts(context, fields)):
-        says = f"Look at the correction again: {'; '.join(found)}. Nothing was recorded; Ctrl Enter again records it."
+    if fields.verdict == "override" and (doubts := _doubts(context, fields)):
+        says = f"Look at the correction again: {'; '.join(doubts)}. Nothing was recorded; Ctrl Enter again records it."
         if form.asks(f"correction {fields.corrected}", says, "corrected"):
             return
-    if fields.verdict == "approve" and not forms.acknowledged(posted.get("acknowledged"), context.run, context.at):
+    if found:  # the answer is the one shown, so these issues were open all the time
         form.message = _Message(
             f"Nothing was recorded: {context.answer_name} has serious issues open that were not listed to you. "
             "Approve again to see them.",
@@ -341,16 +363,7 @@ def _submit(context: _PanelContext, form: _Form, posted: dict[str, Any]) -> None
     form.recording = _Recording(token, advance=posted.get("advance") is True)
     entry = context.workbench.reviews.submit(
         actor(),
-        forms.decision_of(
-            fields,
-            case_id=context.case_id,
-            run=context.run,
-            index=context.at,
-            reviewer=actor().name,
-            token=token,
-            machine_shown=context.shown,
-            shown=context.shown_answer["digest"],
-        ).model_copy(update={"rubric_scores": rubric_scores(context.workbench, context.case_id)}),
+        decision.model_copy(update={"rubric_scores": rubric_scores(context.workbench, context.case_id)}),
         seen_version=seen if isinstance(seen, int) else context.view.summary.version,
         shown=posted["shown"]["digest"],
     )
@@ -466,7 +479,7 @@ def _restore(workbench: Workbench, undone: Decision) -> bool:
     """Put an undone decision of one's own back into the form, unless something new has been begun there."""
     if not stored_form(workbench, undone.case_id)[0].empty:
         return False
-    code = undone.extra.get("reason_code", "")
+    code = undone.extra.get(REASON_CODE, "")
     known = undone.verdict is not None and code in {reason.code for reason in reasons_for(undone.verdict)}
     store_form(
         workbench,
@@ -574,7 +587,7 @@ def _data(context: _PanelContext, form: _Form) -> dict[str, Any]:
         "draft": fields.model_dump(mode="json"),
         "blank": FormFields().model_dump(mode="json"),
         "saved_at": saved_at,
-        "restored": form.restored,
+        "restored": moment_utc(form.restored or ""),
         "message": vars(form.message) if form.message else None,
         "answer": context.answer,
         "shown": context.shown_answer,
@@ -586,7 +599,13 @@ def _data(context: _PanelContext, form: _Form) -> dict[str, Any]:
         "revision": forms.shown_name(context.run, revision) if revision else "",
         "longest": max(forms.LONGEST_ANSWER, len(context.answer)),
         "verdicts": [
-            {"code": code, "text": word.text, "tone": word.tone, "meaning": word.meaning}
+            {
+                "code": code,
+                "text": word.text,
+                "tone": word.tone,
+                "meaning": word.meaning,
+                "needs_reason": code in NEEDS_REASON,
+            }
             for code, word in DECIDE.items()
         ],
         "reasons": forms.reasons(iteration),
@@ -607,13 +626,14 @@ def _data(context: _PanelContext, form: _Form) -> dict[str, Any]:
 def _left(context: _PanelContext) -> str:
     """Say how many cases are left in what a search or a filter shows, else in the queue."""
     waiting, view = context.place.waiting, context.view
-    where = "in this list" if any(map(address.value, address.FILTERS)) else "to review"
+    narrowed = "in this list" if any(map(address.value, address.FILTERS)) else ""
     if address.value("q"):
-        where = "in this search"
+        narrowed = "in this search"
+    where = narrowed or "to review"
     if view.summary.state in WAITING and waiting <= 1:
         return f"This is the last one {where}"
     if not waiting and (view.decision is None or view.summary.state == "accepted"):
-        return f"No other case {where if where != 'to review' else 'in the queue'} needs review"
+        return f"No other case {narrowed or 'in the queue'} needs review"
     return f"{waiting:,} left {where}"
 
 

@@ -25,13 +25,23 @@ from masis.schema.review import Decision, LogEntry, TargetLabel, Verdict, answer
 from masis.schema.run import Iteration, Run
 from masis.schema.team import LabelTypes
 from masis.schema.wording import counted, shortened
+from masis.services import decision_rules
+from masis.services.decision_rules import (
+    OTHER,
+    REASON_CODE,
+    is_unchanged,
+    reason_text,
+    reasons_for,
+    seen_issues,
+    suggested,
+)
 from masis.services.drafts import clean, read_if_valid
 from masis.services.records import RunSummary
-from masis.services.reviews import OTHER, reason_text, reasons_for, suggested
 from masis.settings import Settings
 from masis.views.diff import word_changes
 from masis.views.log_entries import entry_texts
 from masis.views.marks import reference_marks
+from masis.views.numbers import moment_utc
 from masis.views.verdicts import target_key
 from masis.views.words import DECIDE, REFERENCE, SENTENCE, VERDICT, Word, label, rule_word
 
@@ -161,24 +171,22 @@ Data = dict[str, Any]
 """What the component draws, as JSON: ``decision.js`` reads it, and nothing else does."""
 
 
-def problem(fields: FormFields, answer: str, reviewer: str) -> Problem | None:
-    """Return what is still missing, None where the decision is complete."""
+def unfinished(fields: FormFields, reviewer: str) -> Problem | None:
+    """Return what the form lacks to make a decision of any kind; None where ``decision_of`` can make one."""
     if fields.verdict is None:
         return Problem("verdict", "Choose a verdict first: approve, override, reject or escalate.")
     if any(not issue.type or not issue.severity for issues in fields.reported.values() for issue in issues):
         return Problem("reported", "A reported issue lacks its type or severity: edit or remove it.")
-    if fields.verdict == "override":
-        corrected = answer if fields.corrected is None else fields.corrected
-        if not corrected.strip():
-            return Problem("corrected", "An override needs the corrected answer.")
-        if corrected == answer:
-            return Problem("corrected", "The answer has not been changed yet. Correct it, or approve it as shown.")
-    if fields.reason == OTHER and not fields.other.strip():
-        return Problem("other", "Write the reason in your own words.")
-    if fields.verdict in ("override", "reject") and not _reason(fields):
-        return Problem("reason", f"Choose a reason: to {fields.verdict} needs one.")
     if not reviewer.strip():
         return Problem("reviewer", "Type your name: it is recorded with every decision.")
+    return None
+
+
+def to_mend(problems: Iterable[decision_rules.Problem]) -> Problem | None:
+    """Return the first problem of a decision as the form says it, with the field that mends it; None without one."""
+    for found in problems:
+        field = "corrected" if found.field == "corrected_answer" else found.field
+        return Problem("other" if found.code == "own_words_missing" else field, found.sentence)
     return None
 
 
@@ -202,15 +210,21 @@ def decision_of(
     token: str,
     machine_shown: tuple[str, ...],
     shown: str = "",
+    acknowledged: object = None,
 ) -> Decision:
-    """Return the decision a complete form makes (``problem`` found none); ``shown`` is the digest of its answer."""
+    """Return the decision that a form makes of which ``unfinished`` found nothing.
+
+    ``shown`` is the digest of its answer, ``acknowledged`` what the browser posted as the ids of the serious issues
+    that were listed to the person.
+    """
     base = label_base(run, index)
     reason = _reason(fields)
     extra: dict[str, Any] = {"answer": shown_name(run, index)}
-    if reason:
-        extra["reason_code"] = fields.reason
-    if fields.verdict == "approve" and (open_issues := serious_issues(run, index)):
-        extra["issues_seen"] = [issue.model_dump(mode="json", include=_OF_ISSUE) for issue in open_issues]
+    if reason or fields.reason == OTHER:
+        extra[REASON_CODE] = fields.reason
+    if fields.verdict == "approve":
+        listed = {each for each in acknowledged if isinstance(each, str)} if isinstance(acknowledged, list) else set()
+        extra |= seen_issues(issue for issue in serious_issues(run, index) if issue.id in listed)
     return Decision(
         reviewer=reviewer.strip(),
         case_id=case_id,
@@ -283,9 +297,6 @@ def _reported_rows(decision: Decision) -> list[Data]:
     ]
 
 
-_OF_ISSUE = {"id", "rule", "severity", "description"}
-
-
 def shown_name(run: Run | None, index: int) -> str:
     """Name the answer of iteration ``index`` (from 0) of a run; without one, the case's own."""
     return answer_name(index + 1 if run else None, drafted=bool(run and run.draft))
@@ -314,12 +325,6 @@ def serious_rows(run: Run | None, index: int) -> list[Data]:
     return sorted(rows, key=lambda row: row["severity"] != "critical")
 
 
-def acknowledged(posted: object, run: Run | None, index: int) -> bool:
-    """Whether every open serious issue of an answer was listed to the person who approves it."""
-    seen = {each for each in posted if isinstance(each, str)} if isinstance(posted, list) else set()
-    return all(issue.id in seen for issue in serious_issues(run, index))
-
-
 def label_base(run: Run | None, index: int) -> str:
     """Return the name under which labels of one iteration are drafted: they are about its words only."""
     return f"{run.id}/{index + 1}" if run else ""
@@ -332,8 +337,8 @@ def _audited(answer: str, case: Case, settings: Settings | None) -> CitationAudi
 def doubts(corrected: str, shown: str, case: Case, original: str, settings: Settings | None = None) -> Iterator[str]:
     """Yield what speaks against recording a correction of the answer shown as it is: a slip, most likely."""
     before, after = _audited(shown, case, settings), _audited(corrected, case, settings)
-    if " ".join(corrected.split()) in (" ".join(shown.split()), " ".join(original.split())):
-        yield f"it equals the {'answer shown' if corrected.split() == shown.split() else 'original answer'}"
+    if is_unchanged(corrected, original):
+        yield "it equals the original answer"
     wrong = [*dict.fromkeys(after.invalid_citations), *_outside_brackets(corrected, case, after)][:OFFENDERS_NAMED]
     if wrong:
         yield f"it cites {', '.join(f'“{shortened(each, 60)}”' for each in wrong)}, which names no evidence"
@@ -505,6 +510,7 @@ def with_audits(rows: list[Data], runs: Sequence[RunSummary]) -> list[Data]:
             **_history_row(None, Word("Audited" if run is finished[-1] else "Audited again", "calm"), False),
             "id": run.id,
             "at": run.ended_at,
+            "when": moment_utc(run.ended_at or ""),
             "who": run.asked_by,
         }
         for run in finished
@@ -517,6 +523,7 @@ def _history_row(entry: LogEntry | None, what: Word, undone: bool) -> Data:
     return {
         "id": entry.id if entry else "",
         "at": entry.at if entry else "",
+        "when": moment_utc(entry.at) if entry else "",
         "who": decision.reviewer if decision else "",
         "what": what.text,
         "tone": what.tone,

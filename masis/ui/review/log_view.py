@@ -19,6 +19,7 @@ from masis.views.log_entries import (
     recorded_facts,
     undone_text,
 )
+from masis.views.numbers import moment_utc
 from masis.views.words import SOURCE, label
 
 
@@ -38,8 +39,9 @@ def entry_row(entry: LogEntry, context: EntryContext) -> dict[str, Any]:
         "id": entry.id,
         "seq": entry_number(entry),
         "at": entry.at,
+        "when": moment_utc(entry.at),
         "who": decision.reviewer if decision else "",
-        "source": SOURCE[decision.source].text if decision else "",
+        "source": SOURCE[decision.source].text if decision and decision.source != "HUMAN" else "",
         "label": label(entry_word(entry)),
         "about": ", ".join(filter(None, (entry_about(decision, context.undone), context.took))),
         "undone": undone_text(context.undone_by),

@@ -11,6 +11,7 @@ from masis.schema.case import Case, Evidence
 from masis.schema.wording import counted
 from masis.services import CaseView, Workbench
 from masis.services.arrivals.versions import LONGEST_TEXT, Versions, fillable
+from masis.services.drafts import evidence_subject
 from masis.ui.live import served_jobs
 from masis.ui.shell import address
 from masis.ui.shell.inputs import take_typed, typing_area
@@ -54,7 +55,7 @@ def missing_evidence(workbench: Workbench, view: CaseView, versions: Versions, *
     lacking = len(case.without_text)
     title = _title(lacking, len(case.evidence))
     nothing = lacking == len(case.evidence)
-    draft = workbench.drafts.get(actor(), subject(case.id))
+    draft = workbench.drafts.get(actor(), evidence_subject(case.id))
     with st.expander(title, icon=":material/content_paste:", expanded=nothing or bool(draft.values)):
         st.caption(
             "What stands at an address is not loaded: open it, and paste the part that the answer rests on. The case "
@@ -80,11 +81,6 @@ def fields_of(case: Case) -> tuple[Evidence, ...]:
     able = fillable(case)
     chunks = [chunk for chunk in case.evidence if chunk.id in able]
     return tuple(sorted(chunks, key=lambda chunk: bool(chunk.text.strip())))
-
-
-def subject(case_id: str) -> str:
-    """Return the subject under which pasted texts are stored until they are used."""
-    return f"evidence:{case_id}"
 
 
 def _title(lacking: int, of: int) -> str:
@@ -116,7 +112,7 @@ def _field(chunk: Evidence, case: Case, text: str) -> None:
 
 
 def _keep(case_id: str, chunk_id: str, text: str) -> None:
-    served_workbench().drafts.save(actor(), subject(case_id), {chunk_id: text})
+    served_workbench().drafts.save(actor(), evidence_subject(case_id), {chunk_id: text})
 
 
 def _open(case_id: str) -> None:
@@ -129,7 +125,7 @@ def _audit_with_text(case_id: str, seen_version: int) -> None:
     """Store the new version and start its audit; what was pasted stays where either is refused."""
     take_typed()
     workbench = served_workbench()
-    values = workbench.drafts.get(actor(), subject(case_id)).values
+    values = workbench.drafts.get(actor(), evidence_subject(case_id)).values
     texts = {name: text for name, text in values.items() if isinstance(text, str)}
     refused: dict[str, tuple[str, int]] = st.session_state.setdefault(_REFUSED, {})
     refused.pop(case_id, None)
@@ -142,7 +138,7 @@ def _audit_with_text(case_id: str, seen_version: int) -> None:
     except MasisError as error:
         refuse(case_id, str(error))
         return
-    workbench.drafts.clear(actor(), subject(case_id))
+    workbench.drafts.clear(actor(), evidence_subject(case_id))
     _open(newer.id)
     try:
         served_jobs().audit(actor(), newer.id, workbench.settings)

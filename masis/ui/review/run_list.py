@@ -6,7 +6,7 @@ from masis.schema.wording import counted
 from masis.services.records import RunSummary
 from masis.ui.components.linked_table import Row, column, row
 from masis.ui.shell.address import link
-from masis.views.comparison import models_words, settings_words
+from masis.views.comparison import changed_settings_words, models_words
 from masis.views.numbers import moment, score_text
 from masis.views.words import RUN_STATE, STOPPED, label
 
@@ -26,11 +26,12 @@ def run_row(run: RunSummary, *, left: str = "", right: str = "") -> Row:
     """Return one run as the history lists it; ``left`` and ``right`` are the ids of those compared."""
     sides = " and ".join(side for side, chosen in (("left", left), ("right", right)) if chosen == run.id)
     href = link("review", case=run.case_id, run=run.id if run.state == "finished" else "")
+    settings = "" if run.removed_at else changed_settings_words(run.settings) or "as by default"
     review = "" if run.needs_review is None else "needs review" if run.needs_review else "nothing to review"
     return row(
         {"text": moment(run.started_at), "href": href, "open": run.id, "below": [sides]},
         {"pills": [label(RUN_STATE["removed" if run.removed_at else run.state])], "below": [review]},
-        {"text": models_words(run.models), "below": ["" if run.removed_at else settings_words(run.settings)]},
+        {"text": models_words(run.models), "below": [settings]},
         run.iterations,
         {"text": _score(run.quality) or "", "below": [_revised(run)]},
         _score(run.confidence),
@@ -52,6 +53,6 @@ def _score(value: float | None) -> str | None:
 
 def run_name(run: RunSummary) -> str:
     """Name an audit in a list to choose from: ``12 Nov 2025 14:02 UTC · offline · 2 iterations``."""
-    changed = settings_words(run.settings)
-    parts = [f"{moment(run.started_at)} UTC", models_words(run.models), "" if changed == "as by default" else changed]
+    changed = changed_settings_words(run.settings)
+    parts = [f"{moment(run.started_at)} UTC", models_words(run.models), changed]
     return " · ".join([*filter(None, parts), counted(run.iterations or 0, "iteration")])

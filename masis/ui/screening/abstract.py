@@ -68,17 +68,17 @@ def beside_buttons(ids: Sequence[str], opened: str) -> None:
     place = ids.index(opened) if opened in ids else None
     before = ids[place - 1] if place else ""
     after = ids[place + 1] if place is not None and place + 1 < len(ids) else ""
-    for label, icon, to, shortcut in (
-        ("Previous", "chevron_left", before, "K"),
-        ("Next", "chevron_right", after, "J"),
-        ("Close", "close", "", None),
+    for name, label, icon, to, shortcut in (
+        ("previous", "Previous", "chevron_left", before, "K"),
+        ("next", "Next", "chevron_right", after, "J"),
+        ("close", "Close", "close", "", None),
     ):
         st.button(
             label,
-            key=f"screening-{label.lower()}",
+            key=f"screening-{name}",
             icon=f":material/{icon}:",
             type="tertiary",
-            disabled=label != "Close" and not to,
+            disabled=name != "close" and not to,
             shortcut=shortcut,
             on_click=address.put,
             args=("abstract", to),

@@ -6,21 +6,25 @@ the server, and never follows anyone to another browser. It is a signature, not 
 
 from __future__ import annotations
 
-import getpass
 from collections.abc import Callable
 
 import streamlit as st
 
 from masis.services import ANONYMOUS, POLICY, Actor, Workbench
-from masis.services.drafts import clean
+from masis.services.drafts import clean, subjects_of_case
+from masis.settings import account_name
 from masis.ui.components import nothing, registered
 from masis.ui.review.decision_form import LONGEST_NAME
+from masis.ui.shell import address
 from masis.ui.shell.inputs import show_value
 from masis.ui.shell.reach import served_reach
 from masis.ui.shell.streamlit_internals import with_selectors
 from masis.views.markdown import escaped
 
 _KEY = "reviewer-name"
+TAKEN = "taken-case"
+"""The case that this session has taken for decision, in the session state."""
+_OPEN_FORMS = "open-forms"
 _MEMORY = registered("reviewer", "way_back")
 
 _STYLE = """<style>
@@ -73,26 +77,41 @@ def signed_in_or_stop() -> None:
 def name_reviewer(workbench: Workbench, typed: object) -> str | None:
     """Set the name of this session and hand earlier drafts to it. Returns the name as set, None if it is no name.
 
-    The name that the acceptance policy signs with is refused. Who has signed in has that name, whatever is typed.
+    Where the session had another name, the case that is open and what is typed go with it. The name that the acceptance
+    policy signs with is refused. Who has signed in has that name, whatever is typed.
     """
     if served_reach().sign_in is not None:
         return reviewer()
     name = " ".join(clean(typed, LONGEST_NAME).split())
     if not name or name.casefold() == POLICY.name.casefold():
         return None
+    earlier = actor()
     st.session_state[_KEY] = name
     workbench.drafts.adopt(actor())
+    if earlier.name and earlier.name != name:
+        _hand_over(workbench, earlier, name)
     return name
+
+
+def note_open_form(subject: str) -> None:
+    """Remember that this session has a form open whose draft has this subject."""
+    st.session_state.setdefault(_OPEN_FORMS, set()).add(subject)
+
+
+def _hand_over(workbench: Workbench, earlier: Actor, name: str) -> None:
+    """Let what this session has open follow its new name: else the person would be refused by themselves."""
+    taken = st.session_state.get(TAKEN)
+    cases = {each for each in (taken, address.value("case")) if isinstance(each, str) and each}
+    about_cases = (subject for case_id in cases for subject in subjects_of_case(case_id))
+    subjects = [*about_cases, *st.session_state.get(_OPEN_FORMS, ())]
+    workbench.team.rename(earlier, name, cases=[taken] if taken else [], subjects=subjects)
 
 
 def suggested_name() -> str:
     """Return the name of the account that serves this machine alone, to be confirmed; "" where others can reach it."""
     if served_reach().opened or served_reach().sign_in is not None:
         return ""
-    try:
-        account = getpass.getuser()
-    except (OSError, KeyError):  # an account without an entry, as in some containers
-        return ""
+    account = account_name()
     return "" if account in ("root", "nobody", "www-data") else clean(account, LONGEST_NAME)
 
 

@@ -16,7 +16,7 @@ from masis.schema.wording import counted
 from masis.services.drafts import read_form
 from masis.settings import Settings
 from masis.ui.shell.inputs import typing_area
-from masis.ui.shell.reviewer import actor
+from masis.ui.shell.reviewer import actor, note_open_form
 from masis.ui.shell.served_database import served_workbench
 
 
@@ -44,6 +44,7 @@ class StoredForm(BaseModel):
     @classmethod
     def current(cls) -> Self:
         """Return the session's form; after a reload, and when a person's name becomes known, as it was stored."""
+        note_open_form(cls.SUBJECT)
         owner, held = actor(), st.session_state.get(cls.SUBJECT)
         if isinstance(held, cls) and held.owner == owner:
             return held

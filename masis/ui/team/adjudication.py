@@ -8,15 +8,15 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import streamlit as st
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from masis.errors import InputError, MasisError, Removed, UnknownRecord
 from masis.schema.base import Record
 from masis.schema.review import Decision, Verdict, decided_about
-from masis.schema.wording import shortened
-from masis.services import ANONYMOUS, CaseView, Workbench
+from masis.schema.wording import counted, shortened
+from masis.services import ANONYMOUS, CaseView, Workbench, decision_rules
+from masis.services.decision_rules import OTHER, DecidedAnswer, ProblemCode, reasons_for, seen_issues
 from masis.services.drafts import adjudication_subject, read_form
-from masis.services.reviews import OTHER, reasons_for
 from masis.ui.components import HERE, registered
 from masis.ui.review.case import show_answer
 from masis.ui.review.compare import CHANGES
@@ -267,10 +267,11 @@ BESIDE_CHANGE = 40
 """Characters of an unchanged text that are shown on each side of a change."""
 
 
-def final_words(verdict: Verdict, about: Decision) -> str:
-    """Return what the button says: what is done to which answer."""
+def final_words(verdict: Verdict, about: Decision, serious: int = 0) -> str:
+    """Return what the button says: what is done to which answer, and how many serious issues stay open."""
+    although = f" with {counted(serious, 'serious issue')} open" if serious else ""
     return {
-        "approve": f"Approve {decided_about(about)}",
+        "approve": f"Approve {decided_about(about)}{although}",
         "override": "Record the corrected answer",
         "reject": "Reject the answer",
     }.get(verdict, "Escalate the case")
@@ -543,7 +544,11 @@ def _form(workbench: Workbench, view: CaseView, decisions: Sequence[Decision]) -
         if refused := st.session_state.pop(_REFUSED, None):
             st.warning(escaped(refused))
         form = _Draft.of(case_id).form  # with the correction that was begun above
-        lacks = _lacks(workbench, form, about)
+        lacks, serious = None, 0
+        if verdict is not None:
+            decision = _final_decision(view, form, about, verdict)
+            decided = workbench.reviews.decided_answer(actor(), decision)
+            lacks, serious = _lacks(_with_seen_issues(decision, decided), decided), len(decided.serious)
         original = None if view.machine_hidden else _before(workbench, about)  # what it leaves was found by the audit
         stands = {"override": form.words.get("corrected"), "approve": original}.get(verdict or "")
         if stands and not (lacks and lacks.field == "final-corrected"):
@@ -551,7 +556,7 @@ def _form(workbench: Workbench, view: CaseView, decisions: Sequence[Decision]) -
             _LEFT(data={"corrected": stands, "check": checked}, key="final-left")
         if verdict is not None:
             st.button(
-                lacks.label if lacks else final_words(verdict, about),
+                lacks.label if lacks else final_words(verdict, about, serious),
                 key="final-submit",
                 type="secondary" if lacks else "primary",
                 shortcut=SUBMIT.shortcut,
@@ -614,15 +619,45 @@ class _Lack(NamedTuple):
     field: str
 
 
-def _lacks(workbench: Workbench, form: _Version, about: Decision) -> _Lack | None:
-    """Return what keeps the form from being recorded."""
-    before = _before(workbench, about) if form.verdict == "override" else None
-    if before is not None and form.words.get("corrected", "").split() == before.split():
-        why = "the correction changes nothing in the answer. Change it, or approve the answer."
-        return _Lack("Nothing is changed yet", why, "final-corrected")
-    if not form.words.get("reason", "").strip() and (why := workbench.reviews.why_reason(about.case_id, form.verdict)):
-        return _Lack("A reason is needed", f"type a reason ({why}).", "final-reason")
+_LACKS: dict[ProblemCode, str] = {
+    "correction_missing": "The correction is empty",
+    "correction_changes_nothing": "Nothing is changed yet",
+    "reason_missing": "A reason is needed",
+}
+"""What the button says in place of its name while a final verdict has this problem."""
+
+
+def _lacks(decision: Decision, answer: DecidedAnswer) -> _Lack | None:
+    """Return the first problem that keeps a final verdict from being recorded."""
+    for problem in decision_rules.problems(decision, answer):
+        field = "final-corrected" if problem.field == "corrected_answer" else "final-reason"
+        # in one line: a second one would push the form's last field under the button
+        return _Lack(_LACKS.get(problem.code, "Not complete yet"), f"{problem.message}.", field)
     return None
+
+
+def _final_decision(view: CaseView, form: _Version, about: Decision, verdict: Verdict) -> Decision:
+    """Return the final verdict that the form makes, about the answer of a reviewer's decision."""
+    words = {name: form.words.get(name, "") for name in _FIELDS}
+    return Decision(
+        kind="adjudication",
+        reviewer=actor().name or "?",  # who has no name yet is asked for it, and can't record anything before
+        case_id=view.case.id,
+        run_id=about.run_id,
+        iteration=about.iteration,
+        verdict=verdict,
+        reason=words["reason"],
+        note=words["note"],
+        corrected_answer=words["corrected"] if verdict == "override" else None,
+        machine_shown=() if view.machine_hidden else ("scores", "verdicts"),
+    )
+
+
+def _with_seen_issues(decision: Decision, answer: DecidedAnswer) -> Decision:
+    """Return an approval that names the serious issues it leaves open: the button says how many, the answer which."""
+    if decision.verdict != "approve":
+        return decision
+    return decision.model_copy(update={"extra": decision.extra | seen_issues(answer.serious)})
 
 
 def _submit(workbench: Workbench, view: CaseView, about: Decision) -> None:
@@ -634,34 +669,26 @@ def _submit(workbench: Workbench, view: CaseView, about: Decision) -> None:
         return
     side = form.side(decisions_on(workbench, case_id))
     about = side or about  # taken a moment ago, it is newer than what the button was drawn with
-    texts = {name: form.words.get(name, "") for name in _FIELDS}
-    if lacks := _lacks(workbench, form, about):
-        _refuse(lacks.why, lacks.field)
-        return
     try:
-        decision = Decision(
-            kind="adjudication",
-            reviewer=actor().name,
-            case_id=case_id,
-            run_id=about.run_id,
-            iteration=about.iteration,
-            verdict=verdict,
-            reason=texts["reason"],
-            note=texts["note"],
-            corrected_answer=texts["corrected"] if verdict == "override" else None,
-            machine_shown=() if view.machine_hidden else ("scores", "verdicts"),
-            token=draft.token,
-            extra={
+        decision = _final_decision(view, form, about, verdict)
+        answer = workbench.reviews.decided_answer(actor(), decision)
+        decision = _with_seen_issues(decision, answer)
+        if lacks := _lacks(decision, answer):
+            _refuse(lacks.why, lacks.field)
+            return
+        more: dict[str, Any] = {
+            "token": draft.token,
+            "extra": decision.extra
+            | {
                 "individual": [entry.id for entry in workbench.reviews.individual(case_id)],
                 "seconds": round(time.monotonic() - st.session_state[OPENED][1], 1),
             },
-        )
+        }
+        decision = decision.model_copy(update=more)
         if side is not None:  # what else the reviewer had entered is taken, too
             more = {"labels": side.labels, "rubric_scores": side.rubric_scores, "versions": side.versions}
             decision = decision.model_copy(update={**more, "extra": {**decision.extra, "taken_from": side.reviewer}})
         entry = workbench.reviews.adjudicate(actor(), decision, seen_version=view.summary.version)
-    except ValidationError as error:
-        _refuse(error.errors(include_url=False)[0]["msg"].removeprefix("Value error, "), "final-corrected")
     except MasisError as error:
         _refuse(str(error), "final-corrected" if isinstance(error, InputError) else None)
     else:

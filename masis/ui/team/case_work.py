@@ -11,6 +11,7 @@ from masis.errors import MasisError
 from masis.schema.team import Rubric, RubricScore
 from masis.schema.wording import counted
 from masis.services import CaseView, Workbench
+from masis.services.drafts import comment_subject, rubric_subject
 from masis.services.team import LONGEST_COMMENT
 from masis.ui.shell.inputs import take_typed, typing_area
 from masis.ui.shell.permissions import carried_out, needs
@@ -19,11 +20,6 @@ from masis.views.markdown import escaped
 from masis.views.numbers import moment
 
 UNSET = "–"
-
-
-def rubric_subject(case_id: str) -> str:
-    """Return the subject of the draft that holds scores of the rubric."""
-    return f"rubric:{case_id}"
 
 
 def rubric_scores(workbench: Workbench, case_id: str) -> dict[str, int | str]:
@@ -88,11 +84,6 @@ def show_own_assignment(workbench: Workbench, case_id: str) -> None:
         width="stretch",
         **needs("decide"),
     )
-
-
-def comment_subject(case_id: str) -> str:
-    """Return the subject of the draft that holds a comment not added yet."""
-    return f"comment:{case_id}"
 
 
 def _drafted_comment(workbench: Workbench, case_id: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import streamlit as st
 from pydantic import ValidationError
@@ -352,13 +352,22 @@ def _give_out(workbench: Workbench) -> None:
             facts[0] = f"Escalated, decided by {_and(by)}" if by else "Escalated"
         titles[summary.id] = " · ".join(filter(None, facts))[:120]
     actions: dict[str, _Action] = {
-        "Assign": _Action("Reviewers", team.reviewers(), lambda who, *_: team.give(who, shares.given), new=True),
-        "Unassign": _Action("Reviewers", counts("assigned"), team.unassign),
-        "Tag": _Action("Tags", counts("tagged"), team.tag, new=True),
-        "Untag": _Action("Tags", counts("tagged"), team.untag),
-        "Skip": _Action("", (), lambda who, cases, _: team.skip(who, cases)),
+        "assign": _Action(
+            "Assign", "reviewers", team.reviewers(), lambda who, *_: team.give(who, shares.given), new=True
+        ),
+        "unassign": _Action("Unassign", "reviewers", counts("assigned"), team.unassign),
+        "tag": _Action("Tag", "tags", counts("tagged"), team.tag, new=True),
+        "untag": _Action("Untag", "tags", counts("tagged"), team.untag),
+        "skip": _Action("Skip", None, (), lambda who, cases, _: team.skip(who, cases)),
     }
-    does = st.segmented_control("Do", list(actions), default="Assign", required=True) or "Assign"
+    does = st.segmented_control(
+        "Do",
+        list(actions),
+        format_func=lambda name: actions[name].label,
+        default="assign",
+        required=True,
+    )
+    does = does or "assign"
     action = actions[does]
     first = f", the first {len(titles):,} are listed" if total > len(titles) else ""
     label = f"Cases that wait ({total:,}{first})"
@@ -368,15 +377,20 @@ def _give_out(workbench: Workbench) -> None:
     if action.names:
         hint = "Choose or type a name" if action.new else "Choose"
         options: dict[str, Any] = {"accept_new_options": action.new, "placeholder": hint}
-        names = st.multiselect(action.names, list(action.known), key=f"give-{does}", **options)
-    if action.names == "Reviewers" and (loads := team.loads()):
+        known = list(action.known)
+        names = st.multiselect(action.names.capitalize(), known, key=f"give-{does}", **options)
+    if action.names == "reviewers" and (loads := team.loads()):
         each = ", ".join(f"{escaped(name)} {load:,}" for name, load in loads.items())
         st.caption(f"Assigned and not settled: {each}.")
-    label, shares = f"{does} {counted(len(chosen), 'case')}", Shares()
-    if does == "Assign" and chosen and names:
-        ways = ("All of them to each", "Each to one of them, in turn")
-        way = st.segmented_control("Who gets which", ways, default=ways[0], required=True) if names[1:] else ways[0]
-        shares = team.share_out(actor(), chosen, names, one_each=way != ways[0])
+    label, shares = f"{action.label} {counted(len(chosen), 'case')}", Shares()
+    if does == "assign" and chosen and names:
+        ways = {"all": "All of them to each", "in turn": "Each to one of them, in turn"}
+        way = "all"
+        if names[1:]:
+            way = st.segmented_control(
+                "Who gets which", list(ways), format_func=ways.__getitem__, default=way, required=True
+            )
+        shares = team.share_out(actor(), chosen, names, one_each=way == "in turn")
         label = f"Assign {escaped(_shared_out(shares.given))}" if shares.given else "Nothing to assign"
         for case_id, who in shares.decided.items():
             whom = _and(who) if named else "some"
@@ -385,10 +399,10 @@ def _give_out(workbench: Workbench) -> None:
             st.caption(f"Given to as many reviewers already as the policy asks for: {escaped(', '.join(shares.full))}.")
         if not shares.given and not shares.decided:
             st.caption("They have been given these cases already.")
-    ready = bool(chosen and (shares.given if does == "Assign" else names or not action.names))
+    ready = bool(chosen and (shares.given if does == "assign" else names or not action.names))
     sent = st.button(label, key="give-out", type="primary", **needs("decide", disabled=not ready))
     if sent and carried_out(lambda: action.do(actor(), chosen, names)):
-        words = _plus(shares.given) if does == "Assign" else f"Done for {counted(len(chosen), 'case')}"
+        words = _plus(shares.given) if does == "assign" else f"Done for {counted(len(chosen), 'case')}"
         st.session_state[_GIVEN] = (words, shares.given)
         st.rerun()  # what each has been given is another figure now
     words, given = st.session_state.get(_GIVEN, ("", {}))
@@ -425,9 +439,10 @@ def _shared_out(given: Mapping[str, Sequence[str]]) -> str:
 
 
 class _Action(NamedTuple):
-    """What can be done to many cases at once: the names it takes, those known, whether it takes new ones."""
+    """What can be done to many cases at once: whose names it needs, those known, whether it takes new ones."""
 
-    names: str
+    label: str
+    names: Literal["reviewers", "tags"] | None
     known: Iterable[str]
     do: Callable[[Actor, list[str], list[str]], object]
     new: bool = False

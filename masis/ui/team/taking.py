@@ -11,10 +11,8 @@ from masis.schema.wording import counted
 from masis.services import Workbench
 from masis.services.team import EmptyQueue
 from masis.ui.shell import address
-from masis.ui.shell.reviewer import actor, name_reviewer, reviewer, suggested_name
+from masis.ui.shell.reviewer import TAKEN, actor, name_reviewer, reviewer, suggested_name
 
-TAKEN = "taken-case"
-"""The case that this session has taken, in the session state."""
 _CLAIMED_AT = "taken-at"
 _AGAIN = 30.0
 """Seconds after which an open case is claimed again: a lease runs for minutes, and a page is drawn at every key."""

@@ -1,0 +1,228 @@
+"""What makes a decision valid, and the reasons that a reviewer can give. Pure.
+
+``problems`` has the rules, once: the page, the desk, an adjudication and the commands ask it before
+they record anything, and ``ReviewService`` asks it again as it records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+from masis.errors import InputError
+from masis.schema.audit import Issue
+from masis.schema.review import Decision, Verdict
+from masis.schema.wording import counted
+
+# The reasons a reviewer can give with one key, so that decisions can be counted by reason.
+#
+# The list follows what the audit can find (fabricated, misattributed, contradicted, ...) and adds what only a person
+# sees. ``other`` asks for words of the reviewer's own.
+
+OTHER = "other"
+
+REASON_CODE = "reason_code"
+"""In an entry's ``extra``: the code of its reason, which figures count by. The words of the reason
+are for people, and may be worded anew."""
+
+
+class Reason(NamedTuple):
+    """One reason; ``rules`` are the findings of an audit that speak for it."""
+
+    code: str
+    text: str
+    verdicts: tuple[Verdict, ...]
+    rules: tuple[str, ...] = ()
+
+
+_FAULT: tuple[Verdict, ...] = ("override", "reject")
+
+REASONS: tuple[Reason, ...] = (
+    Reason("fabricated_citation", "Cites evidence that does not exist", _FAULT, ("fabricated_reference",)),
+    Reason("wrong_citation", "Cites the wrong evidence", _FAULT, ("misattributed_reference", "redundant_reference")),
+    Reason("contradicted", "The evidence contradicts it", _FAULT, ("contradicted_claim",)),
+    Reason("unsupported", "Says more than the evidence", _FAULT, ("unsupported_claim", "partly_supported_claim")),
+    Reason("uncited", "Claims without a citation", _FAULT, ("uncited_sentence",)),
+    Reason("incomplete", "A point that matters is missing", _FAULT, ("missing_information", "dropped_content")),
+    Reason("misses_the_question", "Does not answer the question", _FAULT),
+    Reason("unclear", "Unclear or badly argued", _FAULT),
+    Reason("findings_wrong", "The issues raised are wrong", ("approve",)),
+    Reason("findings_harmless", "The issues raised are harmless", ("approve",)),
+    Reason("checked", "Checked against the evidence", ("approve",)),
+    Reason("needs_evidence", "Needs more evidence", ("escalate",)),
+    Reason("needs_specialist", "Needs someone who knows the field", ("escalate",)),
+    Reason("at_risk", "Legal or safety risk", ("escalate",), ("critic_safety",)),
+    Reason("sources_conflict", "The sources conflict", ("escalate",)),
+    Reason("question_unclear", "The question is unclear", ("escalate",)),
+    Reason(OTHER, "Other", ("approve", *_FAULT, "escalate")),
+)
+
+_BY_CODE = {reason.code: reason for reason in REASONS}
+
+
+def reasons_for(verdict: Verdict) -> tuple[Reason, ...]:
+    """The reasons that can be given with a verdict; ``other`` is the last."""
+    return tuple(reason for reason in REASONS if verdict in reason.verdicts)
+
+
+def suggested(verdict: Verdict, rules: Collection[str]) -> tuple[str, ...]:
+    """The codes of the reasons that findings of these rules speak for."""
+    return tuple(reason.code for reason in reasons_for(verdict) if any(rule in rules for rule in reason.rules))
+
+
+def reason_text(code: str, own_words: str = "") -> str:
+    """What goes into the log: the words of the reason, for ``other`` the reviewer's own; empty for an unknown code."""
+    if code == OTHER:
+        return own_words.strip()
+    known = _BY_CODE.get(code)
+    return known.text if known else ""
+
+
+def code_of(verdict: Verdict, words: str) -> str:
+    """Return the code of the reason that is given by its code or its words.
+
+    Returns:
+        A code of ``reasons_for(verdict)``; ``other`` for the reviewer's own words, "" for none.
+
+    """
+    words = words.strip()
+    known = (reason for reason in reasons_for(verdict) if words in (reason.code, reason.text))
+    found = next((reason.code for reason in known if reason.code != OTHER), OTHER)
+    return found if words else ""
+
+
+def with_reason_code(decision: Decision) -> Decision:
+    """Return a decision that says the code of its reason.
+
+    Words are turned into a code here, where a decision is recorded, and nowhere else: a lead types
+    the reason of a final verdict, and a program may give words only.
+    """
+    if decision.verdict is None or REASON_CODE in decision.extra:
+        return decision
+    code = code_of(decision.verdict, decision.reason)
+    if not code:
+        return decision
+    return decision.model_copy(update={"extra": decision.extra | {REASON_CODE: code}})
+
+
+# What makes a decision valid.
+
+ProblemCode = Literal[
+    "correction_missing",
+    "correction_changes_nothing",
+    "correction_unused",
+    "own_words_missing",
+    "reason_missing",
+    "serious_issues_open",
+]
+
+NEEDS_REASON: frozenset[Verdict] = frozenset({"override", "reject"})
+"""The verdicts that need a reason."""
+
+ISSUES_SEEN = "issues_seen"
+"""In an entry's ``extra``: the serious issues that were open in an answer as it was approved, and that
+the reviewer was shown."""
+
+ISSUES_NAMED = 3
+"""Serious issues whose descriptions a problem repeats."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Why a decision isn't valid: a code, the field of the decision, what is wrong and what to do."""
+
+    code: ProblemCode
+    field: Literal["corrected_answer", "reason", "verdict"]
+    message: str
+    hint: str
+
+    @property
+    def sentence(self) -> str:
+        """What is wrong and what to do, as a page says it."""
+        return f"{self.message[:1].upper()}{self.message[1:]}. {self.hint}"
+
+    def as_error(self, hint: str = "") -> InputError:
+        """Return it as an error; ``hint`` takes the place of its own, as where a command has options."""
+        return InputError(self.message, cure=hint or self.hint, field=self.field)
+
+
+@dataclass(frozen=True)
+class DecidedAnswer:
+    """The answer that a decision is about, as far as the rules ask for it.
+
+    ``text`` is None where retention has removed it. ``serious`` are the issues of severity high or
+    critical open in it; none where the reviewer may not see them. ``final_needs_reason`` says why a
+    final verdict has to give a reason; "" where it need not.
+    """
+
+    text: str | None
+    serious: tuple[Issue, ...] = ()
+    final_needs_reason: str = ""
+
+
+def is_unchanged(corrected: str, answer: str) -> bool:
+    """Return whether a corrected answer says what the answer says: blanks and line breaks don't count."""
+    return corrected.split() == answer.split()
+
+
+def seen_issues(issues: Iterable[Issue]) -> dict[str, Any]:
+    """Return what goes into an entry's ``extra`` for serious issues that the reviewer was shown."""
+    named = {"id", "rule", "severity", "description"}
+    seen = [issue.model_dump(mode="json", include=named) for issue in issues]
+    return {ISSUES_SEEN: seen} if seen else {}
+
+
+def problems(decision: Decision, answer: DecidedAnswer) -> list[Problem]:
+    """Return what keeps a decision or an adjudication from being valid, in the order of the form."""
+    return [
+        *_problems_of_correction(decision, answer),
+        *_problems_of_reason(decision, answer),
+        *_problems_of_approval(decision, answer),
+    ]
+
+
+def _problems_of_correction(decision: Decision, answer: DecidedAnswer) -> list[Problem]:
+    corrected = decision.corrected_answer
+    if decision.verdict != "override":
+        if corrected is None:
+            return []
+        unused = "a corrected answer is only used to override"
+        return [Problem("correction_unused", "corrected_answer", unused, "Leave it out, or override.")]
+    if corrected is None or not corrected.strip():
+        hint = "Correct the answer, or approve it as it is."
+        return [Problem("correction_missing", "corrected_answer", "the corrected answer is missing", hint)]
+    if answer.text is not None and is_unchanged(corrected, answer.text):
+        nothing = "the corrected answer changes nothing in the answer"
+        hint = "Change it, or approve the answer."
+        return [Problem("correction_changes_nothing", "corrected_answer", nothing, hint)]
+    return []
+
+
+def _problems_of_reason(decision: Decision, answer: DecidedAnswer) -> list[Problem]:
+    if decision.reason.strip():
+        return []
+    if decision.extra.get(REASON_CODE) == OTHER:
+        hint = "Write it in your own words, or choose another."
+        return [Problem("own_words_missing", "reason", "the reason has no words", hint)]
+    if decision.kind == "adjudication":
+        why = answer.final_needs_reason
+    else:
+        why = f"to {decision.verdict} needs one" if decision.verdict in NEEDS_REASON else ""
+    if not why:
+        return []
+    hint = "Choose one, or give it in your own words."
+    return [Problem("reason_missing", "reason", f"a reason is missing: {why}", hint)]
+
+
+def _problems_of_approval(decision: Decision, answer: DecidedAnswer) -> list[Problem]:
+    """An approval names the serious issues that it leaves open, so that nobody approves them unseen."""
+    if decision.verdict != "approve":
+        return []
+    seen = {each.get("id") for each in decision.extra.get(ISSUES_SEEN, ())}
+    unseen = [issue for issue in answer.serious if issue.id not in seen]
+    if not unseen:
+        return []
+    named = "; ".join(issue.description.rstrip(".") for issue in unseen[:ISSUES_NAMED])
+    would = f"would approve an answer with {counted(len(unseen), 'serious issue')} open: {named}"
+    return [Problem("serious_issues_open", "verdict", would, "Read them, then acknowledge them.")]

@@ -1,0 +1,129 @@
+"""What makes a decision valid: one list of rules, kept by everything that records a decision."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from masis.errors import InputError
+from masis.schema.actor import Actor
+from masis.schema.review import Decision
+from masis.schema.team import QueuePolicy
+from masis.services import Workbench
+from masis.services.decision_rules import (
+    OTHER,
+    REASON_CODE,
+    DecidedAnswer,
+    is_unchanged,
+    problems,
+    seen_issues,
+)
+from masis.services.desk import Desk
+from masis.settings import Settings
+from masis.store import Store
+from tests.audit.factories import issue
+from tests.reviewing import ADA
+from tests.store.factories import a_case, a_run, an_iteration
+
+ANSWER = "It is long [1].\nIt is grey [7]."
+SERIOUS = (issue("high", id="i1"), issue("critical", id="i2"))
+
+ROWS: list[tuple[dict[str, Any], list[str]]] = [
+    ({"verdict": "escalate"}, []),
+    ({"verdict": "reject", "reason": "Wrong."}, []),
+    ({"verdict": "reject"}, ["reason_missing"]),
+    ({"verdict": "reject", "reason": " \n"}, ["reason_missing"]),
+    ({"verdict": "reject", "extra": {REASON_CODE: OTHER}}, ["own_words_missing"]),
+    ({"verdict": "approve", "extra": {REASON_CODE: OTHER} | seen_issues(SERIOUS)}, ["own_words_missing"]),
+    ({"verdict": "override", "reason": "Wrong.", "corrected_answer": "It is short [1]."}, []),
+    ({"verdict": "override", "corrected_answer": "It is short [1]."}, ["reason_missing"]),
+    ({"verdict": "override"}, ["correction_missing", "reason_missing"]),
+    ({"verdict": "override", "reason": "Wrong.", "corrected_answer": " "}, ["correction_missing"]),
+    ({"verdict": "override", "reason": "Wrong.", "corrected_answer": ANSWER}, ["correction_changes_nothing"]),
+    (
+        {"verdict": "override", "reason": "Wrong.", "corrected_answer": f" {ANSWER.replace(' ', '  ')}\n\n"},
+        ["correction_changes_nothing"],
+    ),
+    ({"verdict": "reject", "reason": "Wrong.", "corrected_answer": "It is short."}, ["correction_unused"]),
+    ({"verdict": "approve", "extra": seen_issues(SERIOUS)}, []),
+    ({"verdict": "approve"}, ["serious_issues_open"]),
+    ({"verdict": "approve", "extra": seen_issues(SERIOUS[:1])}, ["serious_issues_open"]),
+]
+
+
+def decision(**given: Any) -> Decision:
+    content = {"reviewer": "Ada", "case_id": "case", "run_id": "run", "iteration": 1}
+    return Decision.model_validate(content | given)
+
+
+@pytest.fixture
+def workbench(store: Store) -> Workbench:
+    """A case whose audit left two serious issues open."""
+    opened = Workbench(store, Settings(), store.path)
+    case = a_case("case", answer=ANSWER)
+    opened.cases.add(ADA, [case])
+    iteration = an_iteration().model_copy(update={"answer": ANSWER, "issues": SERIOUS})
+    store.runs.finish(a_run(case, "run", iterations=(iteration,), needs_review=True))
+    return opened
+
+
+@pytest.mark.parametrize(("given", "codes"), ROWS)
+def test_what_is_recorded_keeps_every_rule_whoever_asks(
+    workbench: Workbench, given: dict[str, Any], codes: list[str]
+) -> None:
+    made = decision(**given)
+    found = problems(made, DecidedAnswer(ANSWER, SERIOUS))
+    assert [each.code for each in found] == codes
+    before = workbench.store.decisions.head().length
+    if not codes:
+        assert workbench.reviews.submit(ADA, made).decision is not None
+        return
+    with pytest.raises(InputError) as refused:
+        workbench.reviews.submit(ADA, made)
+    assert str(refused.value) == str(found[0].as_error())
+    assert found[0].message.lower() in found[0].sentence.lower()
+    assert workbench.store.decisions.head().length == before
+
+
+@pytest.mark.parametrize(("given", "codes"), [row for row in ROWS if not row[0].get("extra")])
+def test_the_desk_refuses_what_the_service_refuses(
+    workbench: Workbench, given: dict[str, Any], codes: list[str]
+) -> None:
+    verdict, rest = given["verdict"], {key: value for key, value in given.items() if key != "verdict"}
+    desk = Desk(workbench, reviewer="Ada")
+    if not codes:
+        assert desk.decide("case", verdict, **rest)
+        return
+    (found, *_) = problems(decision(**given), DecidedAnswer(ANSWER, SERIOUS))
+    with pytest.raises(InputError, match=found.message[:40]):
+        desk.decide("case", verdict, **rest)
+
+
+def test_who_may_not_see_what_the_audit_found_need_not_have_seen_it(workbench: Workbench) -> None:
+    workbench.team.set(Actor(name="lead"), QueuePolicy(machine="after"))
+    assert workbench.reviews.submit(ADA, decision(verdict="approve", run_id=None, iteration=None))
+    # now that she has decided, it is shown to her: whatever she adds to her approval is given knowing it
+    desk = Desk(workbench, reviewer="Ada")
+    label = [{"text": "It is grey", "label": "unsupported"}]
+    with pytest.raises(InputError, match="2 serious issues open"):
+        desk.label("case", label)
+    entry = desk.label("case", label, acknowledge=True)
+    assert entry.decision is not None
+    assert [each["id"] for each in entry.decision.extra["issues_seen"]] == ["i1", "i2"]
+
+
+@pytest.mark.parametrize(
+    ("corrected", "answer", "unchanged"),
+    [
+        ("a b", "a  b\n", True),
+        ("\ta b", "a b", True),
+        ("", "  ", True),
+        ("ab", "a b", False),
+        ("a b.", "a b", False),
+        ("A b", "a b", False),
+        ("a\u00a0b", "a b", True),
+    ],
+)
+def test_blanks_alone_are_no_correction(corrected: str, answer: str, unchanged: bool) -> None:
+    assert is_unchanged(corrected, answer) is unchanged
