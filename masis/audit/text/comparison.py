@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from itertools import chain
 from typing import Literal, NamedTuple
@@ -100,10 +100,9 @@ def _continues(character: str) -> bool:
     return unicodedata.category(character)[0] == "M" or "\u1160" <= character <= "\u11ff"
 
 
-_INVISIBLE = (
-    "\u00ad\u061c\u200b\u200e\u200f\u202a\u202b\u202c\u2060\u2066\u2067\u2068\u2069\ufe0e\ufe0f\ufeff"
-)
-_LIGATURES = {"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st"}
+_INVISIBLE = "\u00ad\u061c\u200b\u200e\u200f\u202a\u202b\u202c\u2060\u2066\u2067\u2068\u2069\ufe0e\ufe0f\ufeff"
+LIGATURES = str.maketrans({"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st"})
+"""The typographic ligatures, for `str.translate`."""
 
 # A pair of markers with text between them: the opening one stands before a word and not within or behind one, the
 # closing one behind a word. "A*", "*args", "a*b", "10**8" and "FY_22" have no such pair, "__init__" is a name. The text
@@ -125,8 +124,9 @@ def _emphasis(text: str) -> Iterator[Edit]:
     found: list[Edit] = []
     for pattern in _EMPHASIS:
         for match in pattern.finditer(text):
-            found.append(Edit(match.start(1), match.end(1), ""))
-            found.append(Edit(match.end(2), match.end(), ""))
+            if any(map(str.isalpha, match[2])) or len(match[1]) > 1:  # 2 *3* 4 may be a product
+                found.append(Edit(match.start(1), match.end(1), ""))
+                found.append(Edit(match.end(2), match.end(), ""))
     yield from sorted(found)
 
 
@@ -267,8 +267,8 @@ def _dashes(text: str) -> Iterator[Edit]:
             yield Edit(start, end, "-")
 
 
-_COMMA = re.compile(r"(?<=[\w)]), (?=([^\W\d_]++)(?: ([^\W\d_]++))?)")
-_NEGATION = re.compile(r"\b(?:not|no|never|none|nor|neither|only|just|hardly|without)\b")
+_COMMA = re.compile(r"(?<=[\w)]), (?=([^\W\d_]++)(?: (\d{4}\b|[^\W\d_]++))?)")
+_NEGATION = re.compile(r"\b(?:cannot|not|no|never|none|nor|neither|only|just|hardly|without)\b", re.IGNORECASE)
 _FIRST_WORDS = frozenset(
     """after although amid among as at because before between by despite during for from if in on once over since
     though through throughout under unless until upon when while with within without""".split()
@@ -279,14 +279,16 @@ _VERBS = frozenset("is are was were has have had will would can could may might 
 
 
 def _commas(text: str) -> Iterator[Edit]:
-    """Yield a blank for a comma behind an introduction, "In May, the", and for one before a clause, "..., but"."""
-    negation = _NEGATION.search(text, text.find(" ") + 1)
+    """Yield a blank for a comma behind an introduction, "In May, the", and before a clause or a year, "..., but"."""
+    first = text.partition(" ")[0]
+    introduced = first.lower() in _FIRST_WORDS
+    negation = _NEGATION.search(text, len(first) if introduced else 0)
     limit = negation.start() if negation else len(text)
-    introduced = text.partition(" ")[0].lower() in _FIRST_WORDS
     for number, match in enumerate(_COMMA.finditer(text, 0, limit)):
         before_subject = introduced and not number and match[1] in _SUBJECTS
         before_verb = match[1] == "and" and match[2] in _VERBS
-        if before_subject or before_verb or match[1] in _CLAUSES:
+        before_year = match[1] == "in" and (match[2] or "").isdecimal()
+        if before_subject or before_verb or before_year or match[1] in _CLAUSES:
             yield Edit(match.start(), match.end(), " ")
 
 
@@ -351,6 +353,8 @@ _SHORT_WORDS = frozenset(
     Nor Not No Of On One Or Our Out Own She So Ten The Too Two Six To Up Was We Who Why Yet You""".split()
 )
 """Words of up to three letters that begin sentences; others of that length may be units and codes."""
+
+
 def _final_stop(text: str) -> Iterator[Edit]:
     before = text[:-1]
     stops = text[-1:] in (".", "。") and before and not before.endswith(".")
@@ -361,15 +365,20 @@ def _final_stop(text: str) -> Iterator[Edit]:
 _FIRST_WORD = re.compile(r"[^\W\d_]++(?![\d_])")
 
 
-def without_capital(word: str) -> str:
-    """Return a word as it stands within a sentence: with a small first letter where the rest of it is small."""
+def without_capital(word: str, following: str = "") -> str:
+    """Return the first word of a sentence as it is within one: with a small first letter where the rest is small.
+
+    ``following`` is the word behind it: "A is 5" begins with a name, "A dam is" with an article.
+    """
     match = _FIRST_WORD.match(word)
-    return word[0].lower() + word[1:] if match and _is_ordinary(match.group()) else word
+    if not match or not _is_ordinary(match.group()) or (word == "A" and following in _VERBS):
+        return word
+    return word[0].lower() + word[1:]
 
 
 def _sentence_start(text: str) -> Iterator[Edit]:
-    first, _, _ = text.partition(" ")
-    if (new := without_capital(first)) != first:
+    first, second, *_ = (*text.split(" ", 2), "")
+    if (new := without_capital(first, second)) != first:
         yield Edit(0, len(first), new)
 
 
@@ -409,8 +418,8 @@ FOLDS: tuple[Fold, ...] = (
         "they are shapes of the same letters; æ, œ and ß are letters of their own",
         ("The o\ufb03ce is open.", "The office is open."),
         ("The \u0153uvre is open.", "The euvre is open."),
-        _pattern("[\ufb00-\ufb06]", lambda match: _LIGATURES[match.group()]),
-        signs="".join(_LIGATURES),
+        _pattern("[\ufb00-\ufb06]", lambda match: match.group().translate(LIGATURES)),
+        signs="".join(map(chr, LIGATURES)),
     ),
     Fold(
         "width",
@@ -467,7 +476,7 @@ FOLDS: tuple[Fold, ...] = (
     Fold(
         "dashes",
         "kinds of dashes between two words, and the blanks around one",
-        "fonts and keyboards have one or the other; one before or between figures and one behind a letter may be a sign",
+        "fonts and keyboards have one or the other; beside figures and behind a letter a dash may be a sign",
         ("The dam\u2014a well\u2011known one\u2014is safe.", "The dam - a well-known one - is safe."),
         ("The men re-signed.", "The men resigned."),
         _dashes,
@@ -595,7 +604,7 @@ FOLDS: tuple[Fold, ...] = (
     ),
     Fold(
         "commas",
-        "the comma behind the introduction of a sentence, and before a clause, where no negation stands before it",
+        "the comma behind an introduction, before a clause and before a year, where no negation precedes it",
         "it marks a pause there; commas of lists and before who, which, that, because and not may turn the sense",
         ("In May, the dam was closed, but it is safe.", "In May the dam was closed but it is safe."),
         ("He thanked the men, who lied.", "He thanked the men who lied."),
@@ -616,21 +625,50 @@ FOLDS: tuple[Fold, ...] = (
 """All differences that are folded, in the order in which they are."""
 
 
-def comparison_form(text: str, ignoring: Iterable[tuple[int, int]] = (), *, quotation: bool = False) -> ComparisonForm:
+def comparison_form(text: str, ignoring: Iterable[tuple[int, int]] = ()) -> ComparisonForm:
     """Return the form in which a text of any length is compared, with the place of each character.
 
     Args:
         text: Any text.
         ignoring: Stretches that count as a blank, such as citation markers.
-        quotation: Whether a quotation is looked up, where the case of words and marks around them don't count.
 
     """
+    return _form_of(text, _blanked(text, ignoring), quotation=False)
+
+
+def quotation_forms(text: str, ignoring: Iterable[tuple[int, int]] = ()) -> tuple[ComparisonForm, ...]:
+    """Return the forms in which a quotation is looked up in a text: one, or more where lines are broken at hyphens.
+
+    Such a hyphen may be the typesetter's or the word's own, so each reading is a form.
+    """
+    spans = tuple(ignoring)
+    readings: list[Iterator[Edit]] = [_blanked(text, spans)]
+    if _LINE_BREAK.search(text):
+        readings += [_blanked(text, spans, hyphen) for hyphen in ("", "-")]
+    forms = (_form_of(text, edits, quotation=True) for edits in readings)
+    return tuple({form.text: form for form in forms}.values())
+
+
+def quotation_key(text: str) -> str:
+    """Return what is equal of two quotations of the same words, so that they can be found by it."""
+    return quotation_forms(text)[0].text.strip()
+
+
+def _form_of(text: str, before: Iterator[Edit], *, quotation: bool) -> ComparisonForm:
     starts, ends = array("I", range(len(text))), array("I", range(1, len(text) + 1))
-    form = _edited(ComparisonForm(text, starts, ends), _blanked(text, ignoring))
+    form = _edited(ComparisonForm(text, starts, ends), before)
+    characters = set(form.text)
     for fold in FOLDS:
-        if fold.scope == "text" or (quotation and fold.scope == "quotation"):
-            form = _edited(form, fold.edits(form.text))
+        if (fold.scope == "text" or (quotation and fold.scope == "quotation")) and _may_apply(fold, characters):
+            edited = _edited(form, fold.edits(form.text))
+            if edited is not form:
+                form, characters = edited, set(edited.text)
     return form
+
+
+def _may_apply(fold: Fold, characters: Set[str]) -> bool:
+    """Return whether a text of these characters may have anything to fold: looking closely costs time."""
+    return not fold.signs or not characters.isdisjoint(fold.signs)
 
 
 def sentence_form(sentence: str) -> str:
@@ -638,20 +676,23 @@ def sentence_form(sentence: str) -> str:
     text = sentence.strip()
     characters = set(text)
     for fold in FOLDS:
-        if fold.scope != "quotation" and (not fold.signs or not characters.isdisjoint(fold.signs)):
+        if fold.scope != "quotation" and _may_apply(fold, characters):
             edited = _edited_text(text, fold.edits(text))
             if edited != text:
                 text, characters = edited, set(edited)
     return text.strip()
 
 
-def _blanked(text: str, spans: Iterable[tuple[int, int]]) -> Iterator[Edit]:
+def _blanked(text: str, spans: Iterable[tuple[int, int]], hyphen: str | None = None) -> Iterator[Edit]:
+    """Yield a blank for each stretch, and where it is given the hyphen for each one that a line is broken at."""
+    found = [Edit(start, end, " ") for start, end in spans if 0 <= start < end <= len(text)]
+    if hyphen is not None:
+        found += [Edit(match.start(), match.end(), hyphen) for match in _LINE_BREAK.finditer(text)]
     at = 0
-    for start, end in sorted(spans):
-        start = max(at, start)
-        if start < end <= len(text):
-            yield Edit(start, end, " ")
-            at = end
+    for edit in sorted(found):
+        if edit.end > at:
+            yield edit._replace(start=max(at, edit.start))
+            at = edit.end
 
 
 def _edited(form: ComparisonForm, edits: Iterator[Edit]) -> ComparisonForm:

@@ -28,9 +28,12 @@ ONE_STRETCH = 2
 """Words in which a near-copy may differ from its sentence."""
 
 _QUOTES = frozenset('"“”„«»‹›')
+_BRACKETED = r"(?:\[\^?\d{1,3}(?:\s?[,;–-]\s?\d{1,3}){0,20}\])++"
 _MARKERS = re.compile(
-    # Behind a word and in front of a blank or a stop: "fell [12]." and "fell.[1]", not "10[6]", "[18]F" or "[2, 8]F".
-    r"(?:(?<=\w)\s|(?<=[^\W\d_]{3})|(?<=[.,;:!?)\]\"”])\s?)(?:\[\^?\d{1,3}(?:\s?[,;–-]\s?\d{1,3}){0,20}\])++(?!\w)"
+    # Beside punctuation: "fell [12].", "fell.[1]". Elsewhere it may be a value: "a CI of [2, 8] in men", "10[6]".
+    rf"\s?{_BRACKETED}(?=\s?[.,;:!?()]|\s*$)|(?<=[.,;:!?])\s?{_BRACKETED}(?!\w)"
+    # In front of a sentence it numbers what it stands before: "[2] The dam is safe."
+    r"|^\s*\[\d{1,3}\]\s+(?=[\"“]?[^\W\d_])"
     # A footnote's number stands behind a stop; behind anything else it may be an exponent.
     r"|【[^【】\n]{1,40}】|(?<=[.,;:!?])[⁰¹²³⁴⁵⁶⁷⁸⁹]++"
 )
@@ -123,11 +126,20 @@ class Copied(NamedTuple):
     objection: str = ""
 
 
+_BESIDE = re.compile(r"(?<=[(\[{]) | (?=[)\]},;:.!?])")
+
+
 class Change(NamedTuple):
     """The words in which a claim and a sentence of the evidence differ, here and there; either may be empty."""
 
     here: tuple[str, ...]
     there: tuple[str, ...]
+
+    @property
+    def texts(self) -> tuple[str, str]:
+        """The words on both sides as they are written, brackets and punctuation beside their words."""
+        here, there = (_BESIDE.sub("", " ".join(words)) for words in self)
+        return here, there
 
     @property
     def turns(self) -> bool:
@@ -252,7 +264,8 @@ def one_change(mine: Sequence[str], theirs: Sequence[str]) -> Change | None:
     while end < least - start and mine[-1 - end] == theirs[-1 - end]:
         end += 1
     here, there = tuple(mine[start : len(mine) - end]), tuple(theirs[start : len(theirs) - end])
-    if not (here or there) or max(len(here), len(there)) > ONE_STRETCH or start + end < LEAST_WORDS - 1:
+    longest = max(_counted(here), _counted(there))
+    if not (here or there) or longest > ONE_STRETCH or start + end < LEAST_WORDS - 1:
         return None
     return Change(here, there)
 
@@ -262,7 +275,7 @@ def _turns(word: str) -> bool:
     parts = _LETTERS.findall(word.lower())
     return (
         any(character.isdigit() for character in word)
-        or (len(word) > 1 and not _PLAIN.fullmatch(word))
+        or not (_PLAIN.fullmatch(word) or word in _QUIET)
         or any(part in _TURNS or part.startswith(("un", "non", "dis")) for part in parts)
     )
 
@@ -270,6 +283,8 @@ def _turns(word: str) -> bool:
 _LETTERS = re.compile(r"[^\W\d_]+")
 _PLAIN = re.compile(r"[\w'.-]+")
 """Words without a sign that carries meaning."""
+_QUIET = frozenset("()[]{},;:.!-–…")
+"""Punctuation that turns nothing by itself."""
 _OPENING = frozenset("([{")
 _CLOSING = frozenset(")]},;:.!?")
 _WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
@@ -307,7 +322,7 @@ def _behind_join(words: Sequence[str]) -> tuple[str, ...]:
     """Return the words of a second sentence without what joins it to the first: "and", ", and" or ";"."""
     start = next((len(join) for join in _JOINS if tuple(words[: len(join)]) == join), 0)
     rest = tuple(words[start:])
-    return (without_capital(rest[0]), *rest[1:]) if rest else ()
+    return (without_capital(*rest[:2]), *rest[1:]) if rest else ()
 
 
 _JOINS = ((",", "and"), ("and",), (";",), (".",))
@@ -387,8 +402,8 @@ def _may_be_cut(text: str, units: Sequence[Unit], run: Sequence[_Sentence]) -> b
     ended = previous[-1:] in _STOPS or previous[-1:] in '"”’)]}*_:'
     if broken_line and previous and not ended and units[run[0].number - 1].kind != "heading":
         return True
-    stretch = text[last.start : last.end].rstrip("\"”’'»)]}*_ ")
-    stretch = re.sub(r"(?:\s*\[[^\[\]]{1,20}\])+$", "", stretch)
+    stretch = re.sub(r"(?:\s*\[[^\[\]]{1,20}\])+$", "", text[last.start : last.end].rstrip())
+    stretch = text_without_markers(stretch).rstrip("\"”’'»)]}*_ ")
     if stretch.endswith(("…", "...")):
         return True
     closed = stretch[-1:] in _STOPS
