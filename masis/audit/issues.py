@@ -15,8 +15,8 @@ from typing import NamedTuple, get_args
 
 from masis.audit.claims import passes, severity
 from masis.audit.critique import Objection
-from masis.audit.text.instructions import find_instructions, shown
 from masis.audit.text.comparison import quotation_key
+from masis.audit.text.instructions import find_instructions, shown
 from masis.audit.text.quotes import Located, located
 from masis.schema.audit import CitationAudit, ClaimCheck, Issue, IssueSource, IssueType, MissingPoint
 from masis.schema.case import ClaimVerdict, Evidence, Severity

@@ -71,7 +71,7 @@ def test_every_fold_says_what_it_folds_and_why_under_a_name_of_its_own() -> None
         ("Fifty-one per cent of 12 won't.", "fifty-one per cent of twelve will not."),
         ("It dosed 2.5 ml , then -.5 ml .", "It dosed 2.5ml, then -0.5ml."),
         ("Before the war, the mill was shut, though it ran.", "Before the war the mill was shut though it ran."),
-        ("The ***dam*** and `its wall` are _old_.", "The dam and its wall are old."),
+        ("The ***dam*** and `its wall` are _old_ and __quite safe__.", "The dam and its wall are old and quite safe."),
     ],
 )
 def test_typography_is_no_difference(one: str, other: str) -> None:
@@ -93,7 +93,8 @@ PAIRS = (
     "10[6] and 10[3] and 10 and 106 and 10(6)",
     "a[0] and a[1] and a and a(0)",
     # signs
-    "-5 and 5 and +5 and ±5 and ~5 and ≈5 and <5 and >5 and ≤5 and ≥5 and ≠5 and =5 and /5 and !5 and #5 and *5 and 5* and 5+",
+    "-5 and 5 and +5 and ±5 and ~5 and ≈5 and /5 and !5 and #5 and *5 and 5* and 5+",
+    "<5 and >5 and ≤5 and ≥5 and ≠5 and =5 and 5",
     "+/-5 and +/5 and -/+5",
     "5! and 5 and 5!!",
     "x!=5 and x=5 and x==5 and x<5 and x<=5",
@@ -203,17 +204,8 @@ def test_other_figures_in_brackets_make_another_sentence(words: list[str], one: 
     assert (texts[0] == texts[1]) == (one == other)
 
 
-SENTENCE = st.lists(
-    st.one_of(
-        st.sampled_from(
-            "The dam it’s can't 1,500 twelve -5 .5 “so” 5″ [2, 8] **bold** a*b A* re-\nsigned may-\nor ﬁne 5–10 5 % mg".split(
-                " "
-            )
-        ),
-        st.text(max_size=6),
-    ),
-    max_size=12,
-).map(" ".join)
+PIECES = "The dam it’s can't 1,500 twelve -5 .5 “so” 5″ [2, 8] **bold** a*b A* re-\nsigned may-\nor ﬁne 5–10 5 % mg cafe\u0301"
+SENTENCE = st.lists(st.one_of(st.sampled_from(PIECES.split(" ")), st.text(max_size=6)), max_size=12).map(" ".join)
 
 
 @given(SENTENCE)

@@ -12,7 +12,6 @@ import pytest
 from masis.offline.checks.copies import CopyIndex, one_change
 from masis.offline.matching.evidence_index import EvidenceIndex
 
-
 SAFE = "The dam is safe for ten years."
 
 

@@ -88,11 +88,18 @@ def _compose(text: str) -> Iterator[Edit]:
         return
     start = 0
     for at in range(1, len(text) + 1):
-        if at < len(text) and _continues(text[at]):
+        if at < len(text) and _continues(text[at]) and at - start < _MOST_MARKS:
             continue
         if (composed := unicodedata.normalize("NFC", text[start:at])) != text[start:at]:
             yield Edit(start, at, composed)
         start = at
+
+
+_MOST_MARKS = 31
+"""Characters that are composed at once, a letter and its marks: the limit of Unicode's stream-safe format (UAX 15).
+
+Marks are sorted when they are composed, in time that grows with the square of their number.
+"""
 
 
 def _continues(character: str) -> bool:
@@ -112,7 +119,7 @@ _EMPHASIS = tuple(
     for pattern in (
         r"(?<![\w*])(\*{1,3}+)(?![\s*])([^*\n]++(?:\n(?!\s*+\n)[^*\n]++)*+)(?<!\s)\1(?![\w*])",
         r"(?<![\w_])(_)(?![\s_])([^_\n]++)(?<!\s)\1(?![\w_])",
-        r"(?<![\w_])(__)(?![\s_])(?=[^_\n]*+ )([^_\n]++)(?<!\s)\1(?![\w_])",
+        r"(?<![\w_])(__)(?![\s_])(?=[^_ \n]*+ )([^_\n]++)(?<!\s)\1(?![\w_])",
         r"(?<!`)(`)(?![\s`])([^`\n]++)(?<!\s)\1(?!`)",
     )
 )

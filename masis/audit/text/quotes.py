@@ -35,7 +35,7 @@ _LOOKS = 64
 
 _QUOTE_MARKS = "\"'“”„‟‘’‚‛«»‹›「」『』`´"
 _ELISION = re.compile(r"\s*(?:\[(?:\.{3}|…)\]|\((?:\.{3}|…)\)|\.{3,}|…)\s*")
-_TRAILING = re.compile(rf"(?:[ .,;:?{_QUOTE_MARKS}]|(?<!\d)!)+$")
+_TRAILING = frozenset(" .,;:?" + _QUOTE_MARKS)
 _SIGNS = "-−–"
 
 
@@ -67,7 +67,11 @@ def located_parts(quote: str, text: str, ignoring: Iterable[tuple[int, int]] = (
 
 def _trimmed(quote: str) -> str:
     """Return a quote without the marks around it and the punctuation behind it; a sign in front of it stays."""
-    return _TRAILING.sub("", quote.strip(_QUOTE_MARKS + " "))
+    begun = quote.lstrip(_QUOTE_MARKS + " ")
+    end = len(begun)
+    while end and (begun[end - 1] in _TRAILING or (begun[end - 1] == "!" and not begun[end - 2 : end - 1].isdigit())):
+        end -= 1
+    return begun[:end]
 
 
 def _whole(quote: str, form: ComparisonForm) -> Located | None:

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 from unicodedata import combining, normalize
 
-from masis.audit.text.comparison import LIGATURES
-from masis.offline.text.number_words import NUMBER_WORDS
+from masis.audit.text.comparison import LIGATURES, NUMBER_WORDS
 
 # Possessive quantifiers (`++`) keep the scan linear on hostile input such as "1.1.1.1...".
 WORD = re.compile(r"\d++(?:[.,]\d++)++|[^\W_]++(?:['’][^\W\d_]++)?")
