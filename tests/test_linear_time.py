@@ -123,7 +123,7 @@ READERS: dict[Callable[[str], object], str] = {
     ),
     _offline: "1¦1,¦1.¦1,111¦May ¦20 may ¦A of ¦twenty ¦$¦Aa ¦a¦a'¦é¦1,111,¦(¦it's ¦and was ¦\"",
     _compared: (
-        "re-\n¦'¦5'¦“¦*a ¦_a ¦`a¦, ¦a, the ¦1,000¦ -5¦a - ¦a—¦5-5¦.5¦ .¦e\u0301¦\u0301\u0316¦\u1100\u1161\u11a8¦twenty-¦"
+        "re-\n¦'¦5'¦“¦*a ¦_a ¦`a¦, ¦a, the ¦1,000¦ -5¦a - ¦a—¦5-5¦.5¦e\u0301¦\u0301\u0316¦\u1100\u1161\u11a8¦twenty-¦"
         "a n't ¦aa & ¦( ¦ ! ¦\n ¦\ufb01¦ [1] "
     ),
     shown: "a¦a1¦sk-¦1_¦http://@",
