@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from masis import verify_claims
 from masis.offline.checks.copies import CopyIndex, one_change
 from masis.offline.matching.evidence_index import EvidenceIndex
 
@@ -165,6 +166,29 @@ def test_two_sentences_are_a_copy_joined_by_and_or_a_semicolon(join: str) -> Non
 )
 def test_case_commas_and_quotation_marks_that_turn_a_sentence_make_it_no_copy(evidence: str, claim: str) -> None:
     assert assessed(evidence, claim)[0] != "supported"
+
+
+@pytest.mark.parametrize(
+    ("evidence", "claim"),
+    [
+        ("Turn to verse [21] for the rule.", "Turn to verse [12] for the rule."),
+        ("For the rule turn to verse [21].", "For the rule turn to verse [12]."),
+        ("The plot has 5 x 10[3] square metres.", "The plot has 5 x 10[6] square metres."),
+        ("The plot of the firm has 10 square metres.", "The plot of the firm has 10[6] square metres."),
+        ("The value is stored in a[0].", "The value is stored in a[1]."),
+    ],
+)
+def test_another_number_in_brackets_that_cites_nothing_keeps_a_copy_from_being_confirmed(
+    evidence: str, claim: str
+) -> None:
+    assert verify_claims([claim], [evidence])[0].verdict != "supported"
+    assert verify_claims([evidence], [evidence])[0].verdict == "supported"
+
+
+def test_a_citation_that_names_no_evidence_keeps_no_copy_from_being_confirmed() -> None:
+    assert verify_claims(["The dam is safe for ten years [9]."], [SAFE])[0].verdict == "supported"
+    (check,) = verify_claims(["The dam is safe for ten years [1]."], ["The dam is safe for ten years [4]."])
+    assert check.verdict == "supported"
 
 
 def test_a_copy_that_differs_in_brackets_says_so() -> None:

@@ -280,6 +280,12 @@ def test_forms_of_a_word_share_a_stem(one: str, other: str) -> None:
     assert stem(one) == stem(other)
 
 
+def test_accents_and_ligatures_are_left_out_of_a_stem_and_exponents_are_not() -> None:
+    assert stem("d\u00e9bris") == stem("debris")
+    assert stem("\ufb01rst") == stem("first")
+    assert len({stem("10⁸"), stem("108"), stem("10³")}) == 3
+
+
 def test_decimals_stay_whole_and_offsets_point_at_the_text() -> None:
     text = "The dose is 0.002 mg, i.e. 1,200.5 in all."
     words = tokens(text)

@@ -161,7 +161,7 @@ _DOUBLE = frozenset('"“”„‟«»「」『』″')
 _SINGLE = frozenset("'‘’‚‛‹›`´ʼ′")
 _MARK = re.compile(r"[\"'“”„‟«»「」『』‘’‚‛‹›`´ʼ′″‴]|\n\s*\n")
 _OPENERS = frozenset("“„«‹「『‘‚")
-_TRUE_PRIMES = {"′": "′", "″": "″", "‴": "‴"}
+_TRUE_PRIMES = frozenset("′″‴")
 _LONGEST_QUOTATION = 2_000
 """Characters behind which a quotation mark that was never closed counts as no opening one any more."""
 

@@ -30,8 +30,9 @@ ONE_STRETCH = 2
 _QUOTES = frozenset('"“”„«»‹›')
 _BRACKETED = r"(?:\[\^?\d{1,3}(?:\s?[,;–-]\s?\d{1,3}){0,20}\])++"
 _MARKERS = re.compile(
-    # Beside punctuation: "fell [12].", "fell.[1]". Elsewhere it may be a value: "a CI of [2, 8] in men", "10[6]".
-    rf"\s?{_BRACKETED}(?=\s?[.,;:!?()]|\s*$)|(?<=[.,;:!?])\s?{_BRACKETED}(?!\w)"
+    # Beside punctuation: "fell [12].", "fell.[1]". Elsewhere it may be a value: "a CI of [2, 8] in men"; so it may
+    # directly behind a figure or a letter: "10[6]", "a[0]".
+    rf"(?:\s|(?<=[^\W\d_]{{3}})){_BRACKETED}(?=\s?[.,;:!?()]|\s*$)|(?<=[.,;:!?])\s?{_BRACKETED}(?!\w)"
     # In front of a sentence it numbers what it stands before: "[2] The dam is safe."
     r"|^\s*\[\d{1,3}\]\s+(?=[\"“]?[^\W\d_])"
     # A footnote's number stands behind a stop; behind anything else it may be an exponent.
@@ -326,6 +327,11 @@ def _behind_join(words: Sequence[str]) -> tuple[str, ...]:
 
 
 _JOINS = ((",", "and"), ("and",), (";",), (".",))
+
+
+def bracketed_numbers(text: str) -> frozenset[str]:
+    """Return the numbers in square brackets of a text, as they are written."""
+    return frozenset(re.findall(r"\[\^?(\d[^\[\]]{0,60})\]", text))
 
 
 def text_without_markers(text: str) -> str:
