@@ -12,7 +12,9 @@ from masis.audit.citations import audit_citations
 from masis.audit.markers import without_markers
 from masis.audit.output_validation import PydanticValidator
 from masis.audit.sentences import split_sentences
+from masis.audit.text.comparison import quotation_forms, sentence_form
 from masis.audit.text.instructions import find_instructions
+from masis.audit.text.quotes import located
 from masis.errors import InputError, InvalidRevision
 from masis.integrations.web.otlp import JSON, exported
 from masis.llm.client.reply_parsing import Unreadable, read
@@ -90,6 +92,12 @@ def _offline(text: str) -> None:
     CopyIndex([text]).find("The dam is safe for ten years.")
 
 
+def _compared(text: str) -> None:
+    sentence_form(text)
+    quotation_forms(text, [(at, at + 1) for at in range(0, len(text), 50)])
+    located(f"{text}x", text)
+
+
 def _door(text: str) -> None:
     """As the body of a request, and as an answer and an id within one."""
     list(read_cases("ndjson", text.encode()))
@@ -133,6 +141,10 @@ READERS: dict[Callable[[str], object], str] = {
         "will be ¦rats ¦retraction ¦male ¦registered "
     ),
     _offline: "1¦1,¦1.¦1,111¦May ¦20 may ¦A of ¦twenty ¦$¦Aa ¦a¦a'¦é¦1,111,¦(¦it's ¦and was ¦\"",
+    _compared: (
+        "re-\n¦'¦5'¦“¦*a ¦_a ¦`a¦, ¦a, the ¦1,000¦ -5¦a - ¦a—¦5-5¦.5¦e\u0301¦\u0301\u0316¦\u1100\u1161\u11a8¦twenty-¦"
+        "a n't ¦aa & ¦( ¦ ! ¦\n ¦\ufb01¦ [1] "
+    ),
     shown: "a¦a1¦sk-¦1_¦http://@",
 }
 """The pieces that each reader is tried with; ``¦`` is between them."""

@@ -15,6 +15,7 @@ from typing import NamedTuple, get_args
 
 from masis.audit.claims import passes, severity
 from masis.audit.critique import Objection
+from masis.audit.text.comparison import quotation_key
 from masis.audit.text.instructions import find_instructions, shown
 from masis.audit.text.quotes import Located, located
 from masis.schema.audit import CitationAudit, ClaimCheck, Issue, IssueSource, IssueType, MissingPoint
@@ -348,7 +349,7 @@ def _issue(
     evidence_ids: tuple[str, ...] = (),
     point: str = "",
 ) -> Issue:
-    words = " ".join((quote or description).casefold().split())
+    words = quotation_key(quote or description)
     return Issue(
         id="",
         key=hashlib.sha256(f"{rule}\0{words}".encode()).hexdigest()[:16],

@@ -20,6 +20,7 @@ from masis.audit.control.concurrency import run_concurrently
 from masis.audit.critique import Critic, CritiqueJudgement, Objection
 from masis.audit.evaluation import DIMENSIONS, EvaluationJudgement, Evaluator
 from masis.audit.measures.scores import normalised
+from masis.audit.text.comparison import quotation_key
 from masis.errors import StepError
 from masis.schema.audit import Critique, JudgedBy
 from masis.schema.base import Unscored
@@ -137,7 +138,7 @@ def _each_once(objections: Sequence[Objection]) -> tuple[Objection, ...]:
     grades = ("critical", "high", "medium", "low")
     kept: dict[tuple[str, str], Objection] = {}
     for objection in objections:
-        key = (objection.type, " ".join((objection.quote or objection.description).casefold().split()))
+        key = (objection.type, quotation_key(objection.quote or objection.description))
         known = kept.get(key)
         if known is None or grades.index(objection.severity) < grades.index(known.severity):
             kept[key] = objection

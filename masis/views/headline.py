@@ -12,12 +12,13 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
 from masis.audit.issues import about_same_words
+from masis.audit.text.comparison import quotation_key
 from masis.schema.audit import CitationAudit, ClaimCheck, Contradiction, Issue
 from masis.schema.case import Severity
 from masis.schema.review import Standing
@@ -623,7 +624,16 @@ ALIKE = 0.35
 
 
 def _compared(words: Sequence[re.Match[str]]) -> list[str]:
-    return [each.group().strip(".,;:!?()“”\"'").casefold() for each in words]
+    return [_comparable(each.group()) for each in words]
+
+
+@lru_cache(maxsize=16_384)  # few words are rare, and a page has many headlines
+def _comparable(word: str) -> str:
+    """Return a word without what only sets it off; brackets around a figure and signs may mean something."""
+    key = quotation_key(word).strip(",;:?").rstrip(".")
+    if any(map(str.isdigit, key)):
+        return key
+    return (key.lower() if key.istitle() else key).strip("().!")
 
 
 def _differing(claim: str, mine: str, evidence: str) -> str:

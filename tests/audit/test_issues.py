@@ -128,6 +128,12 @@ def test_an_issue_keeps_its_key_where_the_same_words_keep_the_same_fault() -> No
     assert first.key == second.key
 
 
+def test_an_issue_with_another_unit_or_sign_has_another_key() -> None:
+    claims = (Claim(text=f"It draws {value}.") for value in ("5 MW", "5 mW", "−5 MW", "5 MW²"))
+    found = [issues.merged(citations(), (check("unsupported", 0.1, claim=one),), (), SETTINGS)[0] for one in claims]
+    assert len({issue.key for issue in found}) == 4
+
+
 # Sentences and stretches of them as claims, and what follows in code from the verdicts on them
 
 

@@ -9,8 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from masis import verify_claims
 from masis.offline.checks.copies import CopyIndex, one_change
 from masis.offline.matching.evidence_index import EvidenceIndex
+
+SAFE = "The dam is safe for ten years."
 
 
 def assessed(
@@ -29,7 +32,7 @@ def assessed(
         ("However, the dam is safe for ten years.", "The dam is safe for ten years."),
         ("Therefore, the dam is safe for ten years.", "The dam is safe for ten years."),
         ("The dam is safe for ten years.", "In addition, the dam is safe for ten years."),
-        ("The dam is safe [12] for ten years (Smith et al., 2019).", "The dam is safe for ten years."),
+        ("The dam is safe for ten years [12] (Smith et al., 2019).", "The dam is safe for ten years."),
         ("The World Health Organization (WHO) met in Oslo.", "The World Health Organization met in Oslo."),
         ("The dam is 410 metres long and was opened to traffic in 1931.", "The dam is 410 metres long."),
         ("It cost 1,500 euros. It was paid by the town.", "It cost 1500 euros and it was paid by the town."),
@@ -79,6 +82,121 @@ def test_one_word_that_turns_a_sentence_makes_it_no_copy(evidence: str, claim: s
 
 
 @pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("10⁶", "10⁹"),
+        ("4 × 10⁻³", "4 × 10³"),
+        ("7 cm³", "7 cm²"),
+        ("7 cm²", "7 cm"),
+        ("Cu²⁺", "Cu⁺"),
+        ("⁹⁹Tc", "⁹⁷Tc"),
+        ("N₂O", "NO"),
+        ("an interval of [4, 7]", "an interval of [5, 9]"),
+        ("10[5]", "10[4]"),
+        ("[11]C", "[14]C"),
+        ("row[2]", "row[3]"),
+        ("-$40 million", "$40 million"),
+        ("$(40) million", "$40 million"),
+        ("(812)", "812"),
+        ("−4%", "4%"),
+        ("~4%", "4%"),
+        ("+/-4", "+/4"),
+        (".25 g", "25 g"),
+        ("9 MV", "9 mV"),
+        ("9 Mbit", "9 MBit"),
+        ("9 Kb", "9 KB"),
+        ("3 T", "3 t"),
+        ("AA+", "AA"),
+        ("A-", "A"),
+        ("G#", "G"),
+        ("C++", "C"),
+        ("D*", "D"),
+        ("K+", "K"),
+        ("y != 3", "y = 3"),
+        ("y >= 3", "y > 3"),
+        ("!done", "done"),
+        ("7!", "7"),
+        ("7′", "7″"),
+        ("7'", '7"'),
+        ("7''", "7'"),
+        ("2:3", "2 3"),
+        ("2:30", "2.30"),
+        ("a*b", "a b"),
+        ("-q", "-Q"),
+        ("../src", "./src"),
+        ("$HOME", "HOME"),
+        ("70‰", "70%"),
+        ("✅", "❌"),
+    ],
+)
+def test_a_copy_with_another_sign_unit_or_value_is_not_confirmed(one: str, other: str) -> None:
+    for written in ("The value in the report of the plant is {} as of May.", "In the report of the plant it is {}."):
+        texts = written.format(one), written.format(other)
+        assert assessed(texts[0], texts[0])[0] == "supported"
+        assert assessed(texts[0], texts[1])[0] != "supported"
+        assert assessed(texts[1], texts[0])[0] != "supported"
+
+
+def test_markers_of_the_evidence_may_be_left_out_and_values_in_brackets_may_not() -> None:
+    assert assessed("[3] The dam is safe for ten years.[4][5]", SAFE)[0] == "supported"
+    assert assessed("The dam is safe, [4] for ten years [5–7].", "The dam is safe, for ten years.")[0] == "supported"
+    assert assessed("The dam is safe for ten years.²", SAFE)[0] == "supported"
+    assert assessed("The lot has ten square metres².", "The lot has ten square metres.")[0] != "supported"
+    assert assessed("The interval is [1, 4] in all women.", "The interval is in all women.")[0] != "supported"
+
+
+@pytest.mark.parametrize("join", [" and it is", ", and it is", "; it is"])
+def test_two_sentences_are_a_copy_joined_by_and_or_a_semicolon(join: str) -> None:
+    assert (
+        assessed("It is old and red. It is long as well.", f"It is old and red{join} long as well.")[0] == "supported"
+    )
+
+
+@pytest.mark.parametrize(
+    ("evidence", "claim"),
+    [
+        ("Then the Polish firm left.", "Then the polish firm left."),
+        ("Let us eat, Grandma Jones.", "Let us eat Grandma Jones."),
+        ("They sell light, green and red lamps.", "They sell light green and red lamps."),
+        ("He did not leave, until she came.", "He did not leave until she came."),
+        ("It has twenty five-year-old pumps.", "It has 25-year-old pumps."),
+        ("The plan is the best.", "The plan is “the best”."),
+        ("He's left the firm alone.", "He is left the firm alone."),
+    ],
+)
+def test_case_commas_and_quotation_marks_that_turn_a_sentence_make_it_no_copy(evidence: str, claim: str) -> None:
+    assert assessed(evidence, claim)[0] != "supported"
+
+
+@pytest.mark.parametrize(
+    ("evidence", "claim"),
+    [
+        ("Turn to verse [21] for the rule.", "Turn to verse [12] for the rule."),
+        ("For the rule turn to verse [21].", "For the rule turn to verse [12]."),
+        ("The plot has 5 x 10[3] square metres.", "The plot has 5 x 10[6] square metres."),
+        ("The plot of the firm has 10 square metres.", "The plot of the firm has 10[6] square metres."),
+        ("The value is stored in a[0].", "The value is stored in a[1]."),
+    ],
+)
+def test_another_number_in_brackets_that_cites_nothing_keeps_a_copy_from_being_confirmed(
+    evidence: str, claim: str
+) -> None:
+    assert verify_claims([claim], [evidence])[0].verdict != "supported"
+    assert verify_claims([evidence], [evidence])[0].verdict == "supported"
+
+
+def test_a_citation_that_names_no_evidence_keeps_no_copy_from_being_confirmed() -> None:
+    assert verify_claims(["The dam is safe for ten years [9]."], [SAFE])[0].verdict == "supported"
+    (check,) = verify_claims(["The dam is safe for ten years [1]."], ["The dam is safe for ten years [4]."])
+    assert check.verdict == "supported"
+
+
+def test_a_copy_that_differs_in_brackets_says_so() -> None:
+    index = EvidenceIndex([("1", "Net cash in the year was (300) in all.")])
+    assert index.assess("Net cash in the year was 300 in all.").change == ("300", "(300)")
+
+
+@pytest.mark.parametrize(
     ("evidence", "claim"),
     [
         ("It is false that the dam is safe for ten years.", "The dam is safe for ten years."),
@@ -101,9 +219,6 @@ def test_one_word_that_turns_a_sentence_makes_it_no_copy(evidence: str, claim: s
 )  # fmt: skip
 def test_what_is_left_out_may_limit_what_is_left(evidence: str, claim: str) -> None:
     assert assessed(evidence, claim)[0] != "supported"
-
-
-SAFE = "The dam is safe for ten years."
 
 
 @pytest.mark.parametrize(

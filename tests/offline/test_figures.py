@@ -140,6 +140,38 @@ def test_a_quotation_stands_word_for_word_or_is_accused(evidence: str, quoted: s
 
 
 @pytest.mark.parametrize(
+    ("evidence", "quoted"),
+    [
+        ("They said that the ve\u0301lodrome was built too fast.", "the v\u00e9lodrome was built too fast"),
+        ("They said that the velo\u00addrome was built too fast.", "the velodrome was built too fast"),
+        ("They said that the velodrome was built too fast.", "the velo\u00addrome was built too fast"),
+        ("They said that the o\ufb03ce was built too fast.", "the office was built too fast"),
+        ("They said that the velo-\ndrome was built\u00a0too\nfast.", "the velodrome was built too fast"),
+        ("They said that the half-\nopen roof was built too fast.", "the half-open roof was built too fast"),
+        ("They said that the **roof** was _built_ too fast.", "The roof was built too fast"),
+        ("They said that the roof [3] was built [4, 5] too fast.", "the roof was built too fast"),
+        ("They said that the roof was, in all, built too fast.", "The Roof was in all built too fast"),
+        ("They said that it's the roof, built in twelve days.", "it is the roof built in 12 days"),
+    ],
+)
+def test_a_quotation_is_not_accused_of_how_its_source_is_typeset(evidence: str, quoted: str) -> None:
+    assert verdict(evidence, f"He told the paper: “{quoted}”, and left.") == "unverifiable"
+
+
+@pytest.mark.parametrize(
+    ("evidence", "quoted"),
+    [
+        ("They said that the tank holds few m² of water.", "the tank holds few m³ of water"),
+        ("They said that the cell binds some Fe²⁺ at night.", "the cell binds some Fe³⁺ at night"),
+        ("They said that the gas is mostly CO by volume.", "the gas is mostly CO₂ by volume"),
+        ("They said that the cafe is open all day.", "the café is open all night"),
+    ],
+)
+def test_a_quotation_of_something_else_is_accused(evidence: str, quoted: str) -> None:
+    assert verdict(evidence, f"He told the paper: “{quoted}”, and left.") in ("unsupported", "contradicted")
+
+
+@pytest.mark.parametrize(
     ("evidence", "false", "true"),
     [
         ("Closed in 1974, the bridge was restored between 1986 and 1988 and has been open to cyclists since 1995.",
@@ -246,6 +278,12 @@ def test_an_altered_fact_looks_like_the_one_it_was_made_from() -> None:
 )
 def test_forms_of_a_word_share_a_stem(one: str, other: str) -> None:
     assert stem(one) == stem(other)
+
+
+def test_accents_and_ligatures_are_left_out_of_a_stem_and_exponents_are_not() -> None:
+    assert stem("d\u00e9bris") == stem("debris")
+    assert stem("\ufb01rst") == stem("first")
+    assert len({stem("10⁸"), stem("108"), stem("10³")}) == 3
 
 
 def test_decimals_stay_whole_and_offsets_point_at_the_text() -> None:

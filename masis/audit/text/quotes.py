@@ -1,17 +1,18 @@
 """Where a text says what somebody quotes from it: to the letter, else as a careful copyist may have changed it.
 
-Judges quote from memory: they change blanks, case, dashes and quote marks, leave out citation markers and emphasis, and
-join two places with dots. A quote that is found in none of these ways is not in the text. Linear in both lengths.
+Judges quote from memory: they change blanks, the case of words, dashes and quote marks, leave out citation markers and
+emphasis, and join two places with dots. What may differ is declared in ``comparison``; a quote that is found in none of
+these ways is not in the text, nor is one that begins or ends within a figure. Linear in both lengths.
 """
 
 from __future__ import annotations
 
 import re
-import unicodedata
-from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import NamedTuple
+
+from masis.audit.text.comparison import ComparisonForm, quotation_forms
 
 Spans = tuple[tuple[int, int], ...]
 
@@ -26,17 +27,16 @@ class Located(NamedTuple):
 SHORT = 4
 """A quote of fewer characters must stand as a word of its own: ``he`` is not in ``the``."""
 PIECE_LEAST = 6
-"""Characters (folded) that each part of a quote shortened with dots must have, so as to say something."""
+"""Characters of the form that each part of a quote shortened with dots must have, so as to say something."""
 GAP_MOST = 600
 """Characters that may lie between two parts of one quote."""
 _LOOKS = 64
 """How many places are looked at for one where the quote is no part of a longer word."""
 
 _QUOTE_MARKS = "\"'“”„‟‘’‚‛«»‹›「」『』`´"
-_DASHES = "‐‑‒–—―−﹣－"
 _ELISION = re.compile(r"\s*(?:\[(?:\.{3}|…)\]|\((?:\.{3}|…)\)|\.{3,}|…)\s*")
-_CLOSE_UP = frozenset(".,;:!?)]}%")
-_TRAILING = " .,;:!?"
+_TRAILING = frozenset(" .,;:?" + _QUOTE_MARKS)
+_SIGNS = "-−–"
 
 
 def located(quote: str, text: str, ignoring: Iterable[tuple[int, int]] = ()) -> Located | None:
@@ -57,98 +57,89 @@ def located_parts(quote: str, text: str, ignoring: Iterable[tuple[int, int]] = (
     if (at := _find(wanted, text, 0)) >= 0:
         return (Located(at, at + len(wanted)),)
     spans = tuple(sorted(ignoring))
-    for candidate in dict.fromkeys([wanted, wanted.strip(_QUOTE_MARKS + _TRAILING)]):
+    for candidate in dict.fromkeys([wanted, _trimmed(wanted)]):
         for skipped in dict.fromkeys([(), spans]):
-            if (found := _whole(candidate, _folded(text, skipped))) is not None:
-                return (found,)
-    return _in_parts(wanted, _folded(text, spans))
+            for form in _forms(text, skipped):
+                if (found := _whole(candidate, form)) is not None:
+                    return (found,)
+    return next(filter(None, (_in_parts(wanted, form) for form in _forms(text, spans))), ())
 
 
-class _Folded(NamedTuple):
-    """A text in the form in which quotes are compared; ``origin`` gives each character's place in the text."""
-
-    text: str
-    origin: Sequence[int]
-
-    def span(self, start: int, end: int) -> Located:
-        return Located(self.origin[start], self.origin[end - 1] + 1)
-
-
-def _whole(quote: str, folded: _Folded) -> Located | None:
-    needle = _fold_text(quote, ()).text.strip()
-    at = _find(needle, folded.text, 0)
-    return folded.span(at, at + len(needle)) if at >= 0 else None
+def _trimmed(quote: str) -> str:
+    """Return a quote without the marks around it and the punctuation behind it; a sign in front of it stays."""
+    begun = quote.lstrip(_QUOTE_MARKS + " ")
+    end = len(begun)
+    while end and (begun[end - 1] in _TRAILING or (begun[end - 1] == "!" and not begun[end - 2 : end - 1].isdigit())):
+        end -= 1
+    return begun[:end]
 
 
-def _in_parts(quote: str, folded: _Folded) -> tuple[Located, ...]:
-    parts = (_fold_text(part.strip(_QUOTE_MARKS + _TRAILING), ()).text.strip() for part in _ELISION.split(quote))
-    pieces = list(filter(None, parts))
+def _whole(quote: str, form: ComparisonForm) -> Located | None:
+    for needle in _needles(quote):
+        if (at := _find(needle, form.text, 0)) >= 0:
+            return Located(*form.span(at, at + len(needle)))
+    return None
+
+
+def _needles(quote: str) -> Iterator[str]:
+    """Yield the form of a quote, then with a capital or a small first letter: a quotation may begin in a sentence."""
+    needle = quotation_forms(quote)[0].text.strip()
+    yield needle
+    first = re.match(r"[^\W\d_]{3,}", needle)
+    if first and (first.group().islower() or first.group().istitle()):
+        yield needle[0].swapcase() + needle[1:]
+
+
+def _in_parts(quote: str, form: ComparisonForm) -> tuple[Located, ...]:
+    pieces = [piece for part in _ELISION.split(quote) if (piece := next(_needles(_trimmed(part))))]
     if len(pieces) < 2 or any(len(piece) < PIECE_LEAST for piece in pieces):
         return ()
     found: list[Located] = []
     after = 0
     for piece in pieces:
-        at = _find(piece, folded.text, after)
+        at = _find(piece, form.text, after)
         if at < 0 or (found and at - after > GAP_MOST):
             return ()
         after = at + len(piece)
-        found.append(folded.span(at, after))
+        found.append(Located(*form.span(at, after)))
     return tuple(found)
 
 
 def _find(needle: str, text: str, after: int) -> int:
-    """Where the needle stands, best where it is no part of a longer word; -1 if nowhere."""
-    first = at = text.find(needle, after) if needle else -1
+    """Where the needle stands, best where it is no part of a longer word; -1 if nowhere but in a longer figure."""
+    first, at = -1, text.find(needle, after) if needle else -1
     for _ in range(_LOOKS):
         if at < 0:
             break
         end = at + len(needle)
         before = at > 0 and text[at - 1].isalnum() and text[at].isalnum()
         behind = end < len(text) and text[end].isalnum() and text[end - 1].isalnum()
-        if not (before or behind):
-            return at
+        if not _cuts_figure(text, at, end):
+            if not (before or behind):
+                return at
+            first = at if first < 0 else first
         at = text.find(needle, at + 1)
     return first if len(needle) >= SHORT else -1
 
 
+def _cuts_figure(text: str, start: int, end: int) -> bool:
+    """Return whether a stretch begins or ends within a figure, and so gives another: 5 of .5, −5, 15, 5³ or 5.5."""
+    before, first, last, behind = text[start - 1 : start], text[start], text[end - 1], text[end : end + 1]
+    if start and first.isdigit():
+        earlier = text[start - 2 : start - 1] if start > 1 else ""
+        if before.isdigit() or before == "." or (before == "," and earlier.isdigit()):
+            return True
+    negative = start > 0 and before in _SIGNS and (start == 1 or not text[start - 2].isalnum())
+    if negative and (first.isdigit() or first in "$€£¥."):
+        return True
+    if behind and last.isalnum() and behind.isdigit() and not behind.isdecimal():
+        return True  # a superscript or a subscript
+    if behind and last.isdigit():
+        return behind.isdigit() or behind in "′″‴‰" or (behind in ".," and text[end + 1 : end + 2].isdigit())
+    return False
+
+
 @lru_cache(maxsize=64)
-def _folded(text: str, skipped: Spans) -> _Folded:
-    """The form of a text that is quoted from again and again."""
-    return _fold_text(text, skipped)
-
-
-def _fold_text(text: str, skipped: Spans) -> _Folded:
-    out: list[str] = []
-    origin = array("I")
-    for at, char in _kept(text, skipped):
-        for folded in _fold(char):
-            if folded == " " and (not out or out[-1] == " "):
-                continue
-            if folded in _CLOSE_UP and out and out[-1] == " ":
-                out.pop()
-                origin.pop()
-            out.append(folded)
-            origin.append(at)
-    return _Folded("".join(out), origin)
-
-
-def _kept(text: str, skipped: Spans) -> Iterable[tuple[int, str]]:
-    at = 0
-    for start, end in skipped:
-        yield from enumerate(text[at:start], at)
-        if start > at:
-            yield start - 1, " "  # words on both sides of a marker stay two words
-        at = max(at, end)
-    yield from enumerate(text[at:], at)
-
-
-@lru_cache(maxsize=4096)
-def _fold(char: str) -> str:
-    """What a character counts as: nothing for what can't be seen or only sets off."""
-    if char.isspace():
-        return " "
-    if char in "*`" or char in _QUOTE_MARKS or unicodedata.category(char) in ("Cf", "Cc"):
-        return ""
-    if char in _DASHES:
-        return "-"
-    return unicodedata.normalize("NFKD", char).casefold()
+def _forms(text: str, skipped: Spans) -> tuple[ComparisonForm, ...]:
+    """Return the forms of a text that is quoted from again and again."""
+    return quotation_forms(text, skipped)

@@ -26,6 +26,7 @@ from masis.audit.claims import Checked
 from masis.audit.control.concurrency import run_concurrently
 from masis.audit.measures.scores import normalised
 from masis.audit.text.assertions import asserts, citations_by_sentence, claim_within
+from masis.audit.text.comparison import sentence_form
 from masis.audit.text.quotes import Located, located
 from masis.errors import ContextFull, StepError
 from masis.llm.providers.provider_errors import LARGER_CONTEXT
@@ -271,7 +272,7 @@ def _unmarked(answer: str, audit: CitationAudit) -> str:
 
 
 def _plain(text: str) -> str:
-    return " ".join(text.split()).rstrip(".").casefold()
+    return sentence_form(text)
 
 
 CLAIMS, EXTRACT, VERIFY, COMPLETENESS = "claims", "claims_extract", "claims_verify", "completeness"

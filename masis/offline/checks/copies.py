@@ -1,11 +1,11 @@
 """Copies: what a claim says in the words of one or two neighbouring sentences of the evidence, in their order.
 
-A claim is a copy where its words are those of the sentence, but for a short list of edits that can't change what is
-asserted: typography, citation markers, contractions, how a number is written, a leading "However,", a reference or an
-abbreviation in brackets, a second predicate behind "and was". Everything else that is added, left out or put elsewhere
-makes it no copy, however alike the two look. A copy is confirmed only where the evidence asserts the sentence: not as a
-quotation, under "The draft said:", in a sentence cut off, before "This is false.", or beside a passage that says the
-same with another figure or another turn.
+A claim is a copy where it is equal to the sentence in the comparison form (``masis.audit.text.comparison``), but for a
+short list of things that a copy may leave out: citation markers, a leading "However,", a reference or an abbreviation
+in brackets, a second predicate behind "and was". Everything else that is added, left out, put elsewhere or written
+otherwise makes it no copy, however alike the two look: a sign, a superscript, the case of a unit. A copy is confirmed
+only where the evidence asserts the sentence: not as a quotation, under "The draft said:", in a sentence cut off, before
+"This is false.", or beside a passage that says the same with another figure or another turn.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ import re
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import lru_cache
+from itertools import chain
 from typing import NamedTuple
 
 from masis.audit.sentences import Unit, split_sentences
-from masis.offline.text.number_words import NUMBER_WORDS
+from masis.audit.text.comparison import sentence_form, without_capital
 
 LEAST_WORDS = 4
 """Words that a copy needs: a shorter one may answer a question that the evidence asks."""
@@ -26,24 +27,18 @@ LONGEST_COMPARED = 120
 ONE_STRETCH = 2
 """Words in which a near-copy may differ from its sentence."""
 
-# Possessive quantifiers keep the scan linear on hostile input.
-_WORD = re.compile(r"\d++(?:,\d{3}(?!\d))++(?:\.\d++)?+|\d++(?:[.,]\d++)*+|[^\W\d_]++(?:['’][^\W\d_]++)*+|\.\.\.|[^\s]")
-_IGNORED = frozenset(".,;:!()[]{}•*_`#|’'‘—–-‐‑‒\u00ad\u200b\ufeff")
 _QUOTES = frozenset('"“”„«»‹›')
-_MINUS = re.compile(r"(?:^|[\s(=<>≤≥])[-−–](?=\d)")
-_RANGE = re.compile(r"(?<=\d)\s?[-–—−]\s?(?=\d)")
-_MARKERS = re.compile(r"\[\^?\d{1,3}(?:\s?[,;–-]\s?\d{1,3}){0,20}\]|【[^【】\n]{1,40}】|[⁰¹²³⁴⁵⁶⁷⁸⁹]+")
-_BULLET = re.compile(r"\s*(?:[-*+•‣▪◦●○·–]|\(?\d{1,3}[.)]|[a-zA-Z][.)])\s+")
-_COMMA = re.compile(
-    r"(?<=\bno),|(?<=\bnot),|(?<=\byes),|,(?=\s*(?:who|whom|whose|which|where|that|because|not)\b)", re.IGNORECASE
+_BRACKETED = r"(?:\[\^?\d{1,3}(?:\s?[,;–-]\s?\d{1,3}){0,20}\])++"
+_MARKERS = re.compile(
+    # Beside punctuation: "fell [12].", "fell.[1]". Elsewhere it may be a value: "a CI of [2, 8] in men"; so it may
+    # directly behind a figure or a letter: "10[6]", "a[0]".
+    rf"(?:\s|(?<=[^\W\d_]{{3}})){_BRACKETED}(?=\s?[.,;:!?()]|\s*$)|(?<=[.,;:!?])\s?{_BRACKETED}(?!\w)"
+    # In front of a sentence it numbers what it stands before: "[2] The dam is safe."
+    r"|^\s*\[\d{1,3}\]\s+(?=[\"“]?[^\W\d_])"
+    # A footnote's number stands behind a stop; behind anything else it may be an exponent.
+    r"|【[^【】\n]{1,40}】|(?<=[.,;:!?])[⁰¹²³⁴⁵⁶⁷⁸⁹]++"
 )
-"""Commas that change the sense: "No, it is" is not "No it is", "the men, who lied" not "the men who lied"."""
-_PER_CENT = re.compile(r"\bper cent\b", re.IGNORECASE)
-_CONTRACTED = {
-    "can't": "can not", "cannot": "can not", "won't": "will not", "shan't": "shall not", "i'm": "i am",
-    "it's": "it is", "that's": "that is", "there's": "there is", "he's": "he is", "she's": "she is",
-}  # fmt: skip
-_ENDINGS = (("n't", " not"), ("'re", " are"), ("'ve", " have"), ("'ll", " will"))
+_BULLET = re.compile(r"\s*(?:#{1,6}|[-*+•‣▪◦●○·–]|\(?\d{1,3}[.)]|[a-zA-Z][.)])\s+")
 _CONNECTIVE = re.compile(
     r"[\s\"“]*(?:however|moreover|furthermore|additionally|in addition|besides|notably|in fact),\s+", re.IGNORECASE
 )
@@ -132,11 +127,20 @@ class Copied(NamedTuple):
     objection: str = ""
 
 
+_BESIDE = re.compile(r"(?<=[(\[{]) | (?=[)\]},;:.!?])")
+
+
 class Change(NamedTuple):
     """The words in which a claim and a sentence of the evidence differ, here and there; either may be empty."""
 
     here: tuple[str, ...]
     there: tuple[str, ...]
+
+    @property
+    def texts(self) -> tuple[str, str]:
+        """The words on both sides as they are written, brackets and punctuation beside their words."""
+        here, there = (_BESIDE.sub("", " ".join(words)) for words in self)
+        return here, there
 
     @property
     def turns(self) -> bool:
@@ -170,10 +174,10 @@ class CopyIndex:
         if not whole:
             return
         self._full.setdefault(whole, []).append(sentence)
-        for form in (*_shortened(body), whole):
-            for variant in (form, *_first_predicate(form)):
-                if variant != whole:
-                    self._variants.setdefault(variant, []).append(sentence)
+        forms = dict.fromkeys((whole, *_shortened(body)))
+        for variant in dict.fromkeys(chain(forms, *map(_first_predicate, forms))):
+            if variant != whole:
+                self._variants.setdefault(variant, []).append(sentence)
 
     def find(self, claim: str, allowed: Collection[int] | None = None) -> Copied | None:
         """Return where the evidence says the claim in its words and order; None where it does not.
@@ -183,7 +187,7 @@ class CopyIndex:
         forms = list(dict.fromkeys([words_of(claim), words_of(_CONNECTIVE.sub("", claim, count=1))]))
         objection, objected = "", []
         for words in forms:
-            if len(words) < LEAST_WORDS:
+            if _counted(words) < LEAST_WORDS:
                 continue
             for run in self._runs(words, allowed):
                 reason = self._objection(run, claim)
@@ -219,9 +223,10 @@ class CopyIndex:
         # Two neighbours: "A. B." as "A and B", or one after the other.
         for cut in range(LEAST_WORDS, len(words) - LEAST_WORDS + 1):
             for first in self._full.get(words[:cut], ()):
-                rest = words[cut + 1 :] if words[cut] == "and" else words[cut:]
+                if allowed is not None and first.document not in allowed:
+                    continue
                 second = _Sentence(first.document, first.number + 1)
-                if (allowed is None or first.document in allowed) and second in self._full.get(rest, ()):
+                if second in self._full.get(_behind_join(words[cut:]), ()):
                     yield (first, second)
 
     def _place(self, run: Sequence[_Sentence]) -> Place:
@@ -238,12 +243,17 @@ class CopyIndex:
         body = text[start:end]
         if _may_be_cut(text, units, run):
             return "cut"
-        if _inside_quotation(text, start) or _quotes(body) > _quotes(claim):
+        if _inside_quotation(text, start) or _quotes(body) != _quotes(claim):
             return "quoted"
         if run[0].number and _announces(text, units, run[0].number):
             return "introduced"
         after = units[run[-1].number + 1 : run[-1].number + 2]
         return "qualified" if after and _QUALIFIES.match(text[after[0].start : after[0].end]) else ""
+
+
+def _counted(words: Sequence[str]) -> int:
+    """Return how many of the words are no mere punctuation."""
+    return sum(any(map(str.isalnum, word)) for word in words)
 
 
 def one_change(mine: Sequence[str], theirs: Sequence[str]) -> Change | None:
@@ -255,66 +265,78 @@ def one_change(mine: Sequence[str], theirs: Sequence[str]) -> Change | None:
     while end < least - start and mine[-1 - end] == theirs[-1 - end]:
         end += 1
     here, there = tuple(mine[start : len(mine) - end]), tuple(theirs[start : len(theirs) - end])
-    if not (here or there) or max(len(here), len(there)) > ONE_STRETCH or start + end < LEAST_WORDS - 1:
+    longest = max(_counted(here), _counted(there))
+    if not (here or there) or longest > ONE_STRETCH or start + end < LEAST_WORDS - 1:
         return None
     return Change(here, there)
 
 
 def _turns(word: str) -> bool:
-    return word in _TURNS or any(character.isdigit() for character in word) or word.startswith(("un", "non", "dis"))
+    """Return whether a word has a figure, a sign, or a part that turns what is asserted."""
+    parts = _LETTERS.findall(word.lower())
+    return (
+        any(character.isdigit() for character in word)
+        or not (_PLAIN.fullmatch(word) or word in _QUIET)
+        or any(part in _TURNS or part.startswith(("un", "non", "dis")) for part in parts)
+    )
+
+
+_LETTERS = re.compile(r"[^\W\d_]+")
+_PLAIN = re.compile(r"[\w'.-]+")
+"""Words without a sign that carries meaning."""
+_QUIET = frozenset("()[]{},;:.!-–…")
+"""Punctuation that turns nothing by itself."""
+_OPENING = frozenset("([{")
+_CLOSING = frozenset(")]},;:.!?")
+_WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
+"""Characters of Chinese and Japanese, which set no blanks between words."""
+_WIDE_PART = re.compile(r"[^,;:.!?、。]+|.")
 
 
 @lru_cache(maxsize=4096)
 def words_of(text: str) -> tuple[str, ...]:
-    """Return the words of a sentence in the one form in which copies are compared.
+    """Return the words of a sentence in the form in which copies are compared; punctuation is words of its own.
 
-    Lower case; contractions in full; "1,500" and "twelve" as digits; signs that carry meaning ("%", "<", a minus, "?")
-    are words of their own, the rest of the punctuation is left out.
+    The words are equal only where the comparison forms of the sentences are (``masis.audit.text.comparison``).
     """
-    text = _MARKERS.sub(" ", text)
-    text = _PER_CENT.sub("%", text)
-    text = _RANGE.sub(" to ", _MINUS.sub(" minus ", text))
-    text = _COMMA.sub(" ∎ ", text)
-    words: list[str] = []
-    for match in _WORD.finditer(text):
-        word = match.group()
-        if word in _IGNORED or word in _QUOTES:
-            continue
-        words.extend(_forms(word))
-    return tuple(_joined_numbers(words))
+    return tuple(_split(sentence_form(text)))
 
 
-def _forms(word: str) -> list[str]:
-    if word[0].isdigit():
-        return [word.replace(",", "") if re.fullmatch(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?", word) else word]
-    lower = word.casefold().replace("’", "'")
-    if lower in ("%", "percent"):
-        return ["%"]
-    if lower == "&":
-        return ["and"]
-    if lower in ("…", "..."):
-        return ["…"]
-    full = _CONTRACTED.get(lower)
-    if full is None:
-        ending, instead = next(((e, i) for e, i in _ENDINGS if lower.endswith(e) and len(lower) > len(e)), ("", ""))
-        full = lower[: len(lower) - len(ending)] + instead if ending else lower
-    return full.split()
+def _split(form: str) -> Iterator[str]:
+    """Yield the stretches between blanks, the brackets in front and the punctuation behind them for themselves.
+
+    So a sign stays with what it belongs to: A*, C++, -V, !ready, 10[6], 5:30.
+    """
+    for stretch in form.split():
+        start, end = 0, len(stretch)
+        while start < end and stretch[start] in _OPENING:
+            start += 1
+        while end > start and stretch[end - 1] in _CLOSING:
+            end -= 1
+        yield from stretch[:start]
+        if core := stretch[start:end]:
+            yield from _WIDE_PART.findall(core) if _WIDE.search(core) else (core,)
+        yield from stretch[end:]
 
 
-def _joined_numbers(words: Sequence[str]) -> Iterator[str]:
-    """Yield the words with numbers below a hundred as digits: "twenty five" is 25; "one" stays, it is a pronoun too."""
-    at = 0
-    while at < len(words):
-        value = NUMBER_WORDS.get(words[at]) if words[at] != "one" else None
-        following = NUMBER_WORDS.get(words[at + 1], 0) if at + 1 < len(words) else 0
-        if value is None:
-            yield words[at]
-        elif value >= 20 and 0 < following < 10:
-            yield str(value + following)
-            at += 1
-        else:
-            yield str(value)
-        at += 1
+def _behind_join(words: Sequence[str]) -> tuple[str, ...]:
+    """Return the words of a second sentence without what joins it to the first: "and", ", and" or ";"."""
+    start = next((len(join) for join in _JOINS if tuple(words[: len(join)]) == join), 0)
+    rest = tuple(words[start:])
+    return (without_capital(*rest[:2]), *rest[1:]) if rest else ()
+
+
+_JOINS = ((",", "and"), ("and",), (";",), (".",))
+
+
+def bracketed_numbers(text: str) -> frozenset[str]:
+    """Return the numbers in square brackets of a text, as they are written."""
+    return frozenset(re.findall(r"\[\^?(\d[^\[\]]{0,60})\]", text))
+
+
+def text_without_markers(text: str) -> str:
+    """Return a sentence of the evidence without what looks like a marker of its own references."""
+    return _MARKERS.sub("", text)
 
 
 def _without_bullet(text: str) -> str:
@@ -323,14 +345,16 @@ def _without_bullet(text: str) -> str:
 
 
 def _shortened(text: str) -> Iterator[tuple[str, ...]]:
-    """Yield the words of a sentence of the evidence without its leading connective, and without its asides."""
-    rest = text
-    if lead := _CONNECTIVE.match(text) or _DRAWN.match(text):
-        rest = text[lead.end() :]
-        yield words_of(rest)
-    bare = _ASIDE.sub(_kept_aside, rest)
-    if bare != rest:
-        yield words_of(bare)
+    """Yield the words of a sentence of the evidence without its markers, its leading connective and its asides."""
+    for rest in dict.fromkeys((text, text_without_markers(text))):
+        if rest != text:
+            yield words_of(rest)
+        if lead := _CONNECTIVE.match(rest) or _DRAWN.match(rest):
+            rest = rest[lead.end() :]
+            yield words_of(rest)
+        bare = _ASIDE.sub(_kept_aside, rest)
+        if bare != rest:
+            yield words_of(bare)
 
 
 def _kept_aside(match: re.Match[str]) -> str:
@@ -347,8 +371,10 @@ def _first_predicate(words: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
     """Yield the sentence up to "and was ...", where what follows can't limit what stands before."""
     for at in range(LEAST_WORDS, len(words) - 2):
         if words[at] == "and" and words[at + 1] in _FINITE:
-            head, tail = words[:at], words[at + 1 :]
-            if _LIMITS.isdisjoint(tail) and _PAIRED.isdisjoint(head) and "?" not in tail and "…" not in tail:
+            head = words[: at - 1] if words[at - 1] == "," else words[:at]
+            tail = " ".join(words[at + 1 :])
+            parts = frozenset(_LETTERS.findall(tail.lower()))
+            if _LIMITS.isdisjoint(parts) and _PAIRED.isdisjoint(head) and not re.search("[?…]", tail):
                 yield head
             return
 
@@ -382,8 +408,8 @@ def _may_be_cut(text: str, units: Sequence[Unit], run: Sequence[_Sentence]) -> b
     ended = previous[-1:] in _STOPS or previous[-1:] in '"”’)]}*_:'
     if broken_line and previous and not ended and units[run[0].number - 1].kind != "heading":
         return True
-    stretch = text[last.start : last.end].rstrip("\"”’'»)]}*_ ")
-    stretch = re.sub(r"(?:\s*\[[^\[\]]{1,20}\])+$", "", stretch)
+    stretch = re.sub(r"(?:\s*\[[^\[\]]{1,20}\])+$", "", text[last.start : last.end].rstrip())
+    stretch = text_without_markers(stretch).rstrip("\"”’'»)]}*_ ")
     if stretch.endswith(("…", "...")):
         return True
     closed = stretch[-1:] in _STOPS

@@ -12,8 +12,10 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property
+from itertools import chain
 from operator import attrgetter
 
+from masis.audit.text.comparison import quotation_forms
 from masis.offline.checks.copies import words_of
 from masis.offline.checks.derivations import MOST_VALUES, follows, near_values
 from masis.offline.matching.overlap import Match
@@ -347,8 +349,8 @@ class Quotable:
         self._texts = texts
 
     @cached_property
-    def _words(self) -> list[str]:
-        return [_spaced(text) for text in self._texts]
+    def _words(self) -> list[tuple[str, ...]]:
+        return [_bare_words(text) for text in self._texts]
 
     def accused(self, claim: str, question: str) -> Iterator[Contradiction]:
         """Yield a signal without evidence for each quotation of the claim that neither evidence nor question has."""
@@ -357,16 +359,31 @@ class Quotable:
         for found in _QUOTED.finditer(claim):
             start, end = found.start() + 1, found.end() - 1
             quoted = claim[start:end]
-            if len(words_of(quoted)) < QUOTED_WORDS or _is_title(quoted):
+            if len(_BARE_WORD.findall(quoted)) < QUOTED_WORDS or _is_title(quoted):
                 continue
-            parts = [part for part in map(_spaced, _LEFT_OUT.split(quoted)) if part.strip()]
-            if not any(all(part in text for part in parts) for text in (*self._words, _spaced(question))):
+            parts = [words for part in _LEFT_OUT.split(quoted) if (words := _bare_words(part)[:1])]
+            sources = (*self._words, _bare_words(question))
+            if not any(all(_holds(source, words) for (words,) in parts) for source in sources):
                 reason = f"the quotation “{quoted.strip()}” stands in no evidence"
                 yield _absent("quotation", start, end, quoted, reason, 0.9)
 
 
-def _spaced(text: str) -> str:
-    return f" {' '.join(words_of(text))} " if text.strip() else ""
+def _bare_words(text: str) -> tuple[str, ...]:
+    """Return the letters and figures of a text in the comparison form, one string for each way to read it.
+
+    The case and the punctuation of a quotation accuse nobody, nor does what stands in square brackets, a marker or
+    what an editor put in. Everything else is compared as it stands.
+    """
+    readings = chain.from_iterable(map(quotation_forms, dict.fromkeys((text, _LEFT_OUT.sub(" ", text)))))
+    found = (_BARE_WORD.findall(reading.text.lower()) for reading in readings)
+    return tuple(f" {' '.join(words)} " for words in found if words)
+
+
+_BARE_WORD = re.compile(r"\w++(?:[.,:/]\w++)*+")
+
+
+def _holds(source: tuple[str, ...], words: str) -> bool:
+    return any(words in reading for reading in source)
 
 
 def _is_title(quoted: str) -> bool:

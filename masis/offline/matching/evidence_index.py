@@ -200,7 +200,7 @@ class EvidenceIndex:
                 "unverifiable",
                 0.5,
                 vetoes=objections,
-                change=(" ".join(change.here), " ".join(change.there)) if change else None,
+                change=change.texts if change else None,
                 supporting=supporting,
                 uncovered=uncovered,
             )

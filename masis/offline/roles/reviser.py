@@ -20,6 +20,7 @@ from masis.audit.citations.engine import audit_citations
 from masis.audit.context import AuditContext
 from masis.audit.markers import SQUARE_BRACKETS, MarkerStyle, style_of_marker, words_of_marker
 from masis.audit.text.assertions import citations_by_sentence
+from masis.audit.text.comparison import quotation_key
 from masis.offline.matching.key_points import JUDGED_BY, index_of, lead_of
 from masis.offline.roles.drafter import NOTHING_FOUND
 from masis.schema.audit import (
@@ -128,7 +129,7 @@ class _SentenceReviser:
                 candidates[found.claim_start, found.claim_end].append(found)
         for (start, end), values in candidates.items():
             first, last = check.claim.start + start, check.claim.start + end
-            same = {" ".join(value.evidence_text.casefold().split()) for value in values}
+            same = {quotation_key(value.evidence_text) for value in values}
             if len(same) == 1 and self.answer[first:last] == values[0].claim_text:
                 first, text = self._with_preposition(first, values[0])
                 yield Edit(first, last, text, "corrected", values[0].reason, ("contradicted_claim",))

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import ClassVar, Protocol
 
 from masis.audit.claims import Checked, one_check_each
 from masis.audit.control.run_control import CancelToken
 from masis.audit.text.assertions import sentence_claims
+from masis.offline.checks.copies import bracketed_numbers
 from masis.offline.matching.evidence_index import TOO_LONG, Assessment
 from masis.offline.matching.key_points import (
     OFFLINE,
@@ -118,6 +121,12 @@ class _Assess(Protocol):
 def _check(claim: Claim, assess: _Assess, texts: Mapping[str, str]) -> ClaimCheck:
     text = plain_text(claim)
     whole = assess(text)
+    if whole.verdict != "supported" and len(claim.markers) > len(claim.cited):
+        # What cites nothing may be a value that the evidence has as well: "a CI of [2, 8] in men".
+        literal = assess(claim.text)
+        whole = literal if literal.verdict == "supported" else whole
+    if whole.verdict == "supported" and _has_other_brackets(claim, whole):
+        whole = replace(whole, verdict="unverifiable", confidence=0.5, vetoes=("bracketed",))
     sources: Sequence[Contradiction | Quote] = ()
     if whole.verdict in ("contradicted", "supported"):
         sources = whole.signals if whole.verdict == "contradicted" else whole.supporting
@@ -134,6 +143,27 @@ def _check(claim: Claim, assess: _Assess, texts: Mapping[str, str]) -> ClaimChec
         issue=_issue(text, whole),
         judged_by=OFFLINE,
     )
+
+
+def _has_other_brackets(claim: Claim, whole: Assessment) -> bool:
+    """Return whether a claim has numbers in brackets that cite nothing, and the evidence others in their place.
+
+    Such a number may be a value instead of a citation that names no evidence: "Turn to verse [12]." Directly behind a
+    figure or a letter, "10[6]", it surely may, and the evidence has to have it.
+    """
+    if len(claim.markers) <= len(claim.cited):
+        return False
+    own = bracketed_numbers(claim.text)
+    theirs = frozenset().union(*(bracketed_numbers(quote.text) for quote in whole.supporting))
+    exponents = (
+        claim.text[start + 1 : end - 1]
+        for start, end in claim.markers
+        if _FIGURE_OR_LETTER.search(claim.text, max(0, start - 2), start)
+    )
+    return bool(own and theirs - own) or any(number not in theirs for number in exponents)
+
+
+_FIGURE_OR_LETTER = re.compile(r"(?:\d|\b[^\W\d_])$")
 
 
 def _issue(text: str, whole: Assessment) -> str | None:
@@ -160,6 +190,7 @@ _VETOES = {
     "introduced": "under words that may not assert them",
     "qualified": "the next sentence limits or takes them back",
     "disputed": "another passage says it with a different figure or turn",
+    "bracketed": "with another number in brackets",
     "subject": "perhaps of something else than the question and the answer speak of",
 }
 

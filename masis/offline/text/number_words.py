@@ -9,16 +9,8 @@ word of its own. Every function looks at a bounded number of words.
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-NUMBER_WORDS = {
-    word: value
-    for value, word in enumerate(
-        """
-            zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen
-            sixteen seventeen eighteen nineteen
-        """.split()
-    )
-} | dict(zip("twenty thirty forty fifty sixty seventy eighty ninety".split(), range(20, 100, 10), strict=True))
-"""Words below a hundred that add up to a number."""
+from masis.audit.text.comparison import NUMBER_WORDS
+
 ORDINAL_WORDS = {
     word: value
     for value, word in enumerate(

@@ -16,7 +16,8 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from masis.offline.text.number_words import NUMBER_WORDS, SCALES, read_cardinal
+from masis.audit.text.comparison import NUMBER_WORDS
+from masis.offline.text.number_words import SCALES, read_cardinal
 from masis.schema.screening import SampleSize
 from masis.screening.grading.wording import LONGEST_READ, joined_forms, read_tables, read_word_lists
 

@@ -1,0 +1,738 @@
+"""The comparison form of text: what two texts may differ in and still say the same.
+
+Copies, quotations and the identity of issues compare texts in this form. It folds what ``FOLDS`` declares and nothing
+else: whatever is in no entry of that table is compared as it stands, above all signs, superscripts, brackets, units,
+the case of letters and punctuation. The form knows the place of each of its characters in the text it was made from.
+Linear in the length of the text.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from dataclasses import dataclass
+from itertools import chain
+from typing import Literal, NamedTuple
+
+Scope = Literal["text", "sentence", "quotation"]
+"""Where a fold applies: in every form; only in the form of a sentence; only in the form for quotations."""
+
+
+class Edit(NamedTuple):
+    """A stretch of a text, end excluded, and what stands there instead."""
+
+    start: int
+    end: int
+    new: str
+
+
+@dataclass(frozen=True)
+class Fold:
+    """One difference between texts that is folded.
+
+    Attributes:
+        name: The name of the fold.
+        what: What is folded.
+        why: Why this loses no meaning.
+        same: Two texts that differ in this alone and are equal in the form.
+        different: Two texts that look much like that and stay different.
+        edits: Yields the edits for a text, in order and without overlap.
+        scope: Where the fold applies.
+        signs: Characters one of which a text has if there is anything to fold; empty where any text may.
+
+    """
+
+    name: str
+    what: str
+    why: str
+    same: tuple[str, str]
+    different: tuple[str, str]
+    edits: Callable[[str], Iterator[Edit]]
+    scope: Scope = "text"
+    signs: str = ""
+
+
+class ComparisonForm(NamedTuple):
+    """A text in the form in which it is compared.
+
+    ``starts`` and ``ends`` give for each character of ``text`` the stretch of the original that it stands for.
+    """
+
+    text: str
+    starts: Sequence[int]
+    ends: Sequence[int]
+
+    def span(self, start: int, end: int) -> tuple[int, int]:
+        """Return the stretch of the original that a stretch of the form, not empty, stands for."""
+        return self.starts[start], self.ends[end - 1]
+
+
+def _pattern(pattern: str, new: str | Callable[[re.Match[str]], str]) -> Callable[[str], Iterator[Edit]]:
+    """Return a function that yields an edit for each match of a regular expression that changes anything."""
+    compiled = re.compile(pattern)
+
+    def edits(text: str) -> Iterator[Edit]:
+        for match in compiled.finditer(text):
+            instead = new if isinstance(new, str) else new(match)
+            if instead != match.group():
+                yield Edit(match.start(), match.end(), instead)
+
+    return edits
+
+
+def _compose(text: str) -> Iterator[Edit]:
+    """Yield the composed form of each letter whose marks are characters of their own."""
+    if unicodedata.is_normalized("NFC", text):
+        return
+    start = 0
+    for at in range(1, len(text) + 1):
+        if at < len(text) and _continues(text[at]) and at - start < _MOST_MARKS:
+            continue
+        if (composed := unicodedata.normalize("NFC", text[start:at])) != text[start:at]:
+            yield Edit(start, at, composed)
+        start = at
+
+
+_MOST_MARKS = 31
+"""Characters that are composed at once, a letter and its marks: the limit of Unicode's stream-safe format (UAX 15).
+
+Marks are sorted when they are composed, in time that grows with the square of their number.
+"""
+
+
+def _continues(character: str) -> bool:
+    """Return whether a character may be composed with the one before it: marks, and the later parts of a Hangul."""
+    return unicodedata.category(character)[0] == "M" or "\u1160" <= character <= "\u11ff"
+
+
+_INVISIBLE = "\u00ad\u061c\u200b\u200e\u200f\u202a\u202b\u202c\u2060\u2066\u2067\u2068\u2069\ufe0e\ufe0f\ufeff"
+LIGATURES = str.maketrans({"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "st", "ﬆ": "st"})
+"""The typographic ligatures, for `str.translate`."""
+
+# A pair of markers with text between them: the opening one stands before a word and not within or behind one, the
+# closing one behind a word. "A*", "*args", "a*b", "10**8" and "FY_22" have no such pair, "__init__" is a name. The text
+# between holds no further marker, so that each marker is looked at once: nested emphasis of one kind is not folded.
+_EMPHASIS = tuple(
+    re.compile(pattern)
+    for pattern in (
+        r"(?<![\w*])(\*{1,3}+)(?![\s*])([^*\n]++(?:\n(?!\s*+\n)[^*\n]++)*+)(?<!\s)\1(?![\w*])",
+        r"(?<![\w_])(_)(?![\s_])([^_\n]++)(?<!\s)\1(?![\w_])",
+        r"(?<![\w_])(__)(?![\s_])(?=[^_ \n]*+ )([^_\n]++)(?<!\s)\1(?![\w_])",
+        r"(?<!`)(`)(?![\s`])([^`\n]++)(?<!\s)\1(?!`)",
+    )
+)
+
+
+def _emphasis(text: str) -> Iterator[Edit]:
+    if not any(marker in text for marker in "*_`"):
+        return
+    found: list[Edit] = []
+    for pattern in _EMPHASIS:
+        for match in pattern.finditer(text):
+            if any(map(str.isalpha, match[2])) or len(match[1]) > 1:  # 2 *3* 4 may be a product
+                found.append(Edit(match.start(1), match.end(1), ""))
+                found.append(Edit(match.end(2), match.end(), ""))
+    yield from sorted(found)
+
+
+_LINE_BREAK = re.compile(r"[-‐][ \t]*+\r?\n[ \t]*+(?=[^\W\d_])")
+_BEFORE_BREAK = re.compile(r"[^\W\d_]{2,}$")
+_COMPOUND_STARTS = frozenset(
+    """all anti arch bi by co cross de dis down ex extra far fore free full good great half hand high ill im in inter
+    intra long low man mid mis multi neo no non off old on one out over part per poly post pre pro pseudo quasi re
+    self semi short so sub super sur tele ten trans tri two ultra un under up well wide with""".split()
+)
+"""What a compound may begin with that means another thing without its hyphen, "re-signed" and "resigned", or that is
+written with one more often than not, "well-known": broken behind it, a word keeps the hyphen."""
+
+
+def _broken_words(text: str) -> Iterator[Edit]:
+    """Yield nothing in the place of the hyphen at which a word was broken; a compound keeps its own."""
+    for match in _LINE_BREAK.finditer(text):
+        before = _BEFORE_BREAK.search(text, max(0, match.start() - 20), match.start())
+        known = before is not None and before.group().islower() and text[match.end()].islower()
+        joined = known and before is not None and before.group() not in _COMPOUND_STARTS
+        yield Edit(match.start(), match.end(), "" if joined else "-")
+
+
+_DOUBLE = frozenset('"“”„‟«»「」『』″')
+_SINGLE = frozenset("'‘’‚‛‹›`´ʼ′")
+_MARK = re.compile(r"[\"'“”„‟«»「」『』‘’‚‛‹›`´ʼ′″‴]|\n\s*\n")
+_OPENERS = frozenset("“„«‹「『‘‚")
+_TRUE_PRIMES = frozenset("′″‴")
+_LONGEST_QUOTATION = 2_000
+"""Characters behind which a quotation mark that was never closed counts as no opening one any more."""
+
+
+def _quotation_marks(text: str) -> Iterator[Edit]:
+    """Yield nothing for marks around words, the typewriter's apostrophe within a word, and primes behind figures.
+
+    A mark behind a figure or a single letter is a prime (5′, 5″, f′) unless it closes a quotation. Marks with nothing
+    between them, as of an empty string in code, stay.
+    """
+    opened: dict[str, int] = {}
+    used = 0
+    for match in _MARK.finditer(text):
+        at, mark = match.start(), match.group()
+        if mark[0] == "\n":
+            opened.clear()
+            continue
+        if at < used:
+            continue
+        kind = "″" if mark in _DOUBLE else "′"
+        before, behind = text[at - 1 : at], text[at + 1 : at + 2]
+        if kind == "′" and before.isalnum() and behind.isalpha() and mark not in _TRUE_PRIMES:
+            if not (before.isdigit() or mark == "'"):
+                yield Edit(at, at + 1, "'")
+            continue
+        if mark in _TRUE_PRIMES and before == mark == "′":
+            continue
+        end = at + 1
+        if kind == "′" and behind == mark:  # two single marks are a double one: 3'' is 3″, ''quoted'' is "quoted"
+            kind, end = "″", at + 2
+            behind = text[end : end + 1]
+        used = end
+        is_open = kind in opened and at - opened[kind] <= _LONGEST_QUOTATION
+        if mark in _TRUE_PRIMES or (not is_open and _takes_prime(text, at)):
+            prime = "‴" if mark == "‴" else kind
+            if text[at:end] != prime:
+                yield Edit(at, end, prime)
+        elif is_open:
+            if opened.pop(kind) < at:  # else nothing stands between the two
+                yield Edit(at, end, "")
+        elif kind == "′" and before.isalnum():
+            if text[at:end] != "'":
+                yield Edit(at, end, "'")  # an apostrophe at the end of a word: the workers' union
+        elif kind == "′" and behind.isdigit() and mark not in _OPENERS:
+            if text[at:end] != "'":
+                yield Edit(at, end, "'")  # an apostrophe in front of a figure: '90s
+        elif mark in _OPENERS or (behind and not behind.isspace()):
+            if behind and _kind(behind) == kind:
+                opened[kind] = end  # an empty string
+                continue
+            opened[kind] = at
+            yield Edit(at, end, "")
+        else:
+            yield Edit(at, end, "")
+
+
+def _kind(mark: str) -> str:
+    return "″" if mark in _DOUBLE else "′" if mark in _SINGLE else ""
+
+
+def _takes_prime(text: str, at: int) -> bool:
+    """Return whether a mark stands behind a figure, or behind a letter or bracket that is a word alone."""
+    before = text[at - 1 : at]
+    if before.isdigit() or before in ("°", ")", "]") or before in _TRUE_PRIMES:
+        return before != ")" or text[at : at + 1] not in _OPENERS
+    return before.isalpha() and not text[max(0, at - 2) : at - 1].isalnum() and before not in ("a", "I")
+
+
+_BLANKS = re.compile(r"\s{2,}+|[^\S ]")
+
+
+def _blanks(text: str) -> Iterator[Edit]:
+    if text.isprintable() and "  " not in text:  # a blank is the only one of its kind that counts as printable
+        return
+    for match in _BLANKS.finditer(text):
+        yield Edit(match.start(), match.end(), " ")
+
+
+_DASH = re.compile(r"(?<=[^\W_])(?: ?[‐‑–—―-] ?| ?-- ?)(?=[^\W_])|[‐‑﹣]")
+_LAST_WORD = re.compile(r"[^\W_]++$")
+_NEXT_WORD = re.compile(r"[^\W_]++")
+_SUSPENDED = frozenset("and or to nor but und oder et ou y o".split())
+"""What follows a hyphen that stands for the rest of a compound: "short- and long-term"."""
+_LONGEST_WORD = 40
+
+
+def _dashes(text: str) -> Iterator[Edit]:
+    """Yield a hyphen for each dash between two words; a dash before or between figures may be a sign, and is left."""
+    for match in _DASH.finditer(text):
+        found, start, end = match.group(), match.start(), match.end()
+        dash = found.strip()
+        between = start > 0 and text[start - 1].isalnum() and end < len(text) and text[end].isalnum()
+        if not between:
+            yield Edit(start, end, "-")
+            continue
+        if text[start - 1].isdigit() and text[end].isdigit():
+            continue
+        before = _LAST_WORD.search(text, max(0, start - _LONGEST_WORD), start)
+        behind = _NEXT_WORD.match(text, end, end + _LONGEST_WORD)
+        words = [word.group() for word in (before, behind) if word]
+        blanks = (found[0] == " ", found[-1] == " ")
+        if blanks == (False, True):  # "hyper- active"; not of a rating (A- since), nor of "short- and long-term"
+            joined = all(len(word) > 1 and word.islower() for word in words) and words[-1] not in _SUSPENDED
+        elif blanks == (True, False):  # "run --force", "run -v"
+            joined = False
+        else:  # "a - b" and "a--b" may be formulas
+            joined = blanks == (False, False) and dash != "--"
+            joined = joined or any(len(word) > 2 and word.isalpha() for word in words)
+        if (joined or dash in "—―") and found != "-":
+            yield Edit(start, end, "-")
+
+
+_COMMA = re.compile(r"(?<=[\w)]), (?=([^\W\d_]++)(?: (\d{4}\b|[^\W\d_]++))?)")
+_NEGATION = re.compile(r"\b(?:cannot|not|no|never|none|nor|neither|only|just|hardly|without)\b", re.IGNORECASE)
+_FIRST_WORDS = frozenset(
+    """after although amid among as at because before between by despite during for from if in on once over since
+    though through throughout under unless until upon when while with within without""".split()
+)
+_SUBJECTS = frozenset("the a an it he she they we you I this these those his her its our their".split())
+_CLAUSES = frozenset("after although before but if though unless until when while".split())
+_VERBS = frozenset("is are was were has have had will would can could may might does did".split())
+
+
+def _commas(text: str) -> Iterator[Edit]:
+    """Yield a blank for a comma behind an introduction, "In May, the", and before a clause or a year, "..., but"."""
+    first = text.partition(" ")[0]
+    introduced = first.lower() in _FIRST_WORDS
+    negation = _NEGATION.search(text, len(first) if introduced else 0)
+    limit = negation.start() if negation else len(text)
+    for number, match in enumerate(_COMMA.finditer(text, 0, limit)):
+        before_subject = introduced and not number and match[1] in _SUBJECTS
+        before_verb = match[1] == "and" and match[2] in _VERBS
+        before_year = match[1] == "in" and (match[2] or "").isdecimal()
+        if before_subject or before_verb or before_year or match[1] in _CLAUSES:
+            yield Edit(match.start(), match.end(), " ")
+
+
+_RANGE = re.compile(r"(?<=\d)(?:[-–]| – )(?=\d)")
+_FIGURE_BEFORE = re.compile(r"(?:^|(?<=[\s(\[]))[$€£¥]?\d[\d.,]*+$")
+_FIGURE_BEHIND = re.compile(r"\d[\d.,]*+(?![-–/:\w])|\d[\d.,]*+(?=[a-zA-Zµμ°%]++(?![\w/-]))")
+_LONGEST_FIGURE = 24
+
+
+def _ranges(text: str) -> Iterator[Edit]:
+    """Yield "to" for the dash between two figures; not in a number of several parts, such as an ISBN."""
+    for match in _RANGE.finditer(text):
+        begin = max(0, match.start() - _LONGEST_FIGURE)
+        before = _FIGURE_BEFORE.search(text[begin : match.start()])
+        whole = before is not None and (before.start() > 0 or begin == 0)
+        if whole and _FIGURE_BEHIND.match(text, match.end(), match.end() + _LONGEST_FIGURE + 1):
+            yield Edit(match.start(), match.end(), " to ")
+
+
+_THOUSANDS = re.compile(r"(?<![\w.,\[])\d{1,3}(?:,\d{3})++(?![\w,]|\.\d++,)(?!\d)")
+
+
+def _thousands(text: str) -> Iterator[Edit]:
+    for match in _THOUSANDS.finditer(text):
+        for at in range(match.start(), match.end()):
+            if text[at] == ",":
+                yield Edit(at, at + 1, "")
+
+
+NUMBER_WORDS = {
+    word: value
+    for value, word in enumerate(
+        """
+            zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen
+            sixteen seventeen eighteen nineteen
+        """.split()
+    )
+} | dict(zip("twenty thirty forty fifty sixty seventy eighty ninety".split(), range(20, 100, 10), strict=True))
+"""Words below a hundred that add up to a number."""
+_TENS = "|".join(word for word, value in NUMBER_WORDS.items() if value >= 20)
+_DIGITS = "|".join(word for word, value in NUMBER_WORDS.items() if 0 < value < 10)
+_OTHERS = "|".join(word for word, value in NUMBER_WORDS.items() if value < 20 and word != "one")
+
+
+def _number(match: re.Match[str]) -> str:
+    return str(sum(NUMBER_WORDS[word] for word in re.split(r"[- ]", match.group())))
+
+
+_CONTRACTED = {"ca": "cannot", "wo": "will not", "sha": "shall not"}
+_CONTRACTED_VERBS = {"'re": " are", "'ve": " have", "'ll": " will", "'m": " am", "'s": " is"}
+
+
+def _full_form(match: re.Match[str]) -> str:
+    if match[1] is None:
+        return _CONTRACTED_VERBS[match.group()]
+    full = _CONTRACTED.get(match[1].lower(), f"{match[1]} not")
+    return match[1][0] + full[1:]
+
+
+_SHORT_WORDS = frozenset(
+    """A All An And Any Are As At Be Both But By Can Did Do For Had Has He Her Him His How If In Is It Its Let May My
+    Nor Not No Of On One Or Our Out Own She So Ten The Too Two Six To Up Was We Who Why Yet You""".split()
+)
+"""Words of up to three letters that begin sentences; others of that length may be units and codes."""
+
+
+def _final_stop(text: str) -> Iterator[Edit]:
+    before = text[:-1]
+    stops = text[-1:] in (".", "。") and before and not before.endswith(".")
+    if stops or (text[-1:] in ("!", "！") and before[-2:].isalpha() and len(before) > 1):
+        yield Edit(len(before), len(text), "")
+
+
+_FIRST_WORD = re.compile(r"[^\W\d_]++(?![\d_])")
+
+
+def without_capital(word: str, following: str = "") -> str:
+    """Return the first word of a sentence as it is within one: with a small first letter where the rest is small.
+
+    ``following`` is the word behind it: "A is 5" begins with a name, "A dam is" with an article.
+    """
+    match = _FIRST_WORD.match(word)
+    if not match or not _is_ordinary(match.group()) or (word == "A" and following in _VERBS):
+        return word
+    return word[0].lower() + word[1:]
+
+
+def _sentence_start(text: str) -> Iterator[Edit]:
+    first, second, *_ = (*text.split(" ", 2), "")
+    if (new := without_capital(first, second)) != first:
+        yield Edit(0, len(first), new)
+
+
+def _is_ordinary(word: str) -> bool:
+    """Return whether a word has a capital only as its first letter, and is no unit or code by its length."""
+    return word in _SHORT_WORDS or (len(word) > 3 and word[0].isupper() and word[1:].islower())
+
+
+def _word_case(match: re.Match[str]) -> str:
+    word = match.group()
+    return word.lower() if _is_ordinary(word) or (len(word) > 3 and word.isupper()) else word
+
+
+_UNITS = "kg mg μg ng km cm mm nm μm ml mL kW MW GW kWh MWh GWh kB MB GB TB Hz kHz MHz GHz kPa MPa kV mV °C °F".split()
+
+FOLDS: tuple[Fold, ...] = (
+    Fold(
+        "composition",
+        "a letter and its accents as one character or as several (Unicode NFC)",
+        "Unicode defines both spellings as the same text",
+        ("The cafe\u0301 is open.", "The caf\u00e9 is open."),
+        ("The cafe is open.", "The caf\u00e9 is open."),
+        _compose,
+    ),
+    Fold(
+        "invisible characters",
+        "soft hyphens, zero-width blanks, marks of direction and of presentation; not joiners, which tell words apart",
+        "a reader sees none of them; a soft hyphen at the end of a line says that the word goes on",
+        ("The of\u00adfice is open.", "The office is open."),
+        ("The \u0646\u0627\u0645\u0647\u200c\u0627\u06cc.", "The \u0646\u0627\u0645\u0647\u0627\u06cc."),
+        _pattern(f"\u00ad[ \\t]*+\\r?\\n[ \\t]*+|[{_INVISIBLE}]++", ""),
+        signs=_INVISIBLE,
+    ),
+    Fold(
+        "ligatures",
+        "the typographic ligatures of f and s",
+        "they are shapes of the same letters; æ, œ and ß are letters of their own",
+        ("The o\ufb03ce is open.", "The office is open."),
+        ("The \u0153uvre is open.", "The euvre is open."),
+        _pattern("[\ufb00-\ufb06]", lambda match: match.group().translate(LIGATURES)),
+        signs="".join(map(chr, LIGATURES)),
+    ),
+    Fold(
+        "width",
+        "letters, digits and signs in the width of Chinese characters",
+        "the width says how much room a character takes",
+        ("The fee is \uff11\uff12 euros.", "The fee is 12 euros."),
+        ("The fee is \u2460 euros.", "The fee is 1 euros."),
+        _pattern("[\uff01-\uff5e]", lambda match: chr(ord(match.group()) - 0xFEE0)),
+    ),
+    Fold(
+        "micro sign",
+        "the micro sign and the Greek letter",
+        "both are written for a millionth, and fonts draw them alike",
+        ("It weighs 5 \u00b5g.", "It weighs 5 \u03bcg."),
+        ("It weighs 5 \u00b5g.", "It weighs 5 mg."),
+        _pattern("\u00b5", "\u03bc"),
+        signs="\u00b5",
+    ),
+    Fold(
+        "emphasis",
+        "Markdown's markers of emphasis and code, in pairs around words",
+        "they change how words look; a single marker may be a sign (A*, *args, a*b, FY_22)",
+        ("The **dam** is _safe_.", "The dam is safe."),
+        ("The D* search is fast.", "The D search is fast."),
+        _emphasis,
+        signs="*_`",
+    ),
+    Fold(
+        "broken words",
+        "the hyphen at which a line was broken, within a word in small letters; a compound keeps its hyphen",
+        "the hyphen is the typesetter's; behind what may begin a compound it is kept, since re-signed is not resigned",
+        ("The may-\nor opened it.", "The mayor opened it."),
+        ("The mayor re-\nsigned.", "The mayor resigned."),
+        _broken_words,
+        signs="\n",
+    ),
+    Fold(
+        "quotation marks",
+        "which marks stand around words, and that they do; apostrophes; primes typed as quotation marks",
+        "copies count the marks of both sides, quotations quote what is within them; behind a figure they are primes",
+        ("The ‘dam’ isn’t “safe”.", "The 'dam' isn't \"safe\"."),
+        ("It is 5″ wide.", "It is 5′ wide."),
+        _quotation_marks,
+        signs="".join(_DOUBLE | _SINGLE | {"‴"}),
+    ),
+    Fold(
+        "blanks",
+        "kinds and numbers of blanks and line ends",
+        "they lay out the text; none and one stay different",
+        ("The\u00a0dam  is\nsafe.", "The dam is safe."),
+        ("The dam is under ground.", "The dam is underground."),
+        _blanks,
+    ),
+    Fold(
+        "dashes",
+        "kinds of dashes between two words, and the blanks around one",
+        "fonts and keyboards have one or the other; beside figures and behind a letter a dash may be a sign",
+        ("The dam\u2014a well\u2011known one\u2014is safe.", "The dam - a well-known one - is safe."),
+        ("The men re-signed.", "The men resigned."),
+        _dashes,
+        signs="-‐‑–—―﹣",
+    ),
+    Fold(
+        "minus",
+        "kinds of minus in front of a figure, and the word",
+        "in front of a figure, behind a blank or a sign, each of them makes it negative",
+        ("It fell to \u22125 degrees.", "It fell to minus 5 degrees."),
+        ("It fell to \u22125 degrees.", "It fell to 5 degrees."),
+        _pattern(r"(?:^|(?<=[\s(\[{=<>≤≥~≈±/+:,;|]))[-–−](?=[$€£¥]?\.?\d)|\bminus (?=[$€£¥]?\.?\d)", "−"),
+        signs="-–−0123456789",
+    ),
+    Fold(
+        "ranges",
+        "the dash between two figures, and the word",
+        "both name the two ends; numbers of more parts, dates and formulas are left",
+        ("It takes 5–10 minutes.", "It takes 5 to 10 minutes."),
+        ("It takes 5-10 minutes.", "It takes 5 10 minutes."),
+        _ranges,
+        signs="-–",
+    ),
+    Fold(
+        "thousands",
+        "commas between groups of three digits",
+        "English separates thousands so; a list in square brackets is left",
+        ("It cost 1,500 euros.", "It cost 1500 euros."),
+        ("It cost 1,50 euros.", "It cost 150 euros."),
+        _thousands,
+        signs=",",
+    ),
+    Fold(
+        "leading point",
+        "a figure that begins with its decimal point, and one with a zero before it",
+        "the value is the same",
+        ("The dose is .5 mg.", "The dose is 0.5 mg."),
+        ("The dose is .5 mg.", "The dose is 5 mg."),
+        _pattern(r"(?<![\w.)\]])\.(?=\d++(?!\.\d))", "0."),
+        signs=".",
+    ),
+    Fold(
+        "first letter",
+        "the case of the first letter of a sentence, where the rest of its word is in small letters",
+        "a sentence begins with a capital whatever the word; mRNA, pH and mW are left",
+        ("The dam is safe.", "the dam is safe."),
+        ("MW are its unit.", "mW are its unit."),
+        _sentence_start,
+        "sentence",
+    ),
+    Fold(
+        "case in quotations",
+        "capitals at the start of longer words and of function words, and longer words in capitals",
+        "a quotation is looked up, and its place is shown: names, codes and units of up to three letters or of mixed "
+        "case keep theirs",
+        ("The Road Is Safe.", "the road is SAFE."),
+        ("It has 5 MW.", "It has 5 mW."),
+        _pattern(r"(?<!\w)[^\W\d_a-z][^\W\d_]*+(?!\w)", _word_case),
+        "quotation",
+    ),
+    Fold(
+        "number words",
+        "whole numbers below a hundred in words, in small letters, but for the pronoun one",
+        "the value is the same; in a compound, two-thirds, the word is left",
+        ("The dam has twenty-five gates.", "The dam has 25 gates."),
+        ("The dam has one gate.", "The dam has 1 gate."),
+        _pattern(rf"(?<![\w'-])(?:(?:{_TENS})(?:[- ](?:{_DIGITS}))?|{_OTHERS})(?![\w'-])", _number),
+    ),
+    Fold(
+        "per cent",
+        "the word behind a figure, and the sign",
+        "both name the same unit; ‰ and percentage points are others",
+        ("It grew by 5 per cent.", "It grew by 5%."),
+        ("It grew by 5‰.", "It grew by 5%."),
+        _pattern(r"(?<=\d) ?per ?cent\b", "%"),
+        signs="0123456789",
+    ),
+    Fold(
+        "contractions",
+        "short forms of not, am, are, have and will; of is only where an article or a negation follows",
+        "the full form is the only reading: it's may be it is or it has",
+        ("The dam isn't safe, and we've seen it.", "The dam is not safe, and we have seen it."),
+        ("It's left.", "It is left."),
+        _pattern(
+            r"\b([A-Za-z][a-z]*?)n't\b|(?<=[a-z])'(?:re|ve|ll)\b|(?<=\bI)'(?:m|ve|ll)\b"
+            r"|(?<=[tTeE])'s(?= (?:an?|the|not|no)\b)",
+            _full_form,
+        ),
+        signs="'",
+    ),
+    Fold(
+        "ampersand",
+        "the sign between two words, and the word",
+        "between words it is read so; beside single letters and in code it may be an operator",
+        ("Smith & Jones own it.", "Smith and Jones own it."),
+        ("The mask is a & b.", "The mask is a and b."),
+        _pattern(r"(?<=[^\W\d_]{2}) & (?=[^\W\d_]{2})", " and "),
+        signs="&",
+    ),
+    Fold(
+        "ellipsis",
+        "three dots, and the sign",
+        "they are the same sign; two dots, as of a path, are left",
+        ("The dam ... is safe.", "The dam … is safe."),
+        ("The path is ../data.", "The path is .../data."),
+        _pattern(r"(?<!\.)\.\.\.(?!\.)", "…"),
+        signs=".",
+    ),
+    Fold(
+        "blank before a unit",
+        "a blank between a figure and an unmistakable unit",
+        "both are written; letters that may be names or words are left",
+        ("The dose is 5 mg.", "The dose is 5mg."),
+        ("It is the 3 D model.", "It is the 3D model."),
+        _pattern(rf"(?<=\d) (?=(?:{'|'.join(_UNITS)})(?![\w/-]))", ""),
+        signs="0123456789",
+    ),
+    Fold(
+        "blanks beside punctuation",
+        "a blank before a closing sign and behind an opening bracket",
+        "some languages and tokenizers set one; a sign that opens a word (!ready, .5) is left",
+        ("It grew by 5 % ( or so ) .", "It grew by 5% (or so)."),
+        ("It runs when !ready holds.", "It runs when ready! holds."),
+        _pattern(r" (?=[.,;:!?)\]}%]++(?: |$))|(?<=[(\[]) ", ""),
+    ),
+    Fold(
+        "commas",
+        "the comma behind an introduction, before a clause and before a year, where no negation precedes it",
+        "it marks a pause there; commas of lists and before who, which, that, because and not may turn the sense",
+        ("In May, the dam was closed, but it is safe.", "In May the dam was closed but it is safe."),
+        ("He thanked the men, who lied.", "He thanked the men who lied."),
+        _commas,
+        "sentence",
+        signs=",",
+    ),
+    Fold(
+        "final stop",
+        "the stop of a sentence, and an exclamation mark behind a word",
+        "the sentence ends there all the same; behind a figure or a letter the mark may be a factorial",
+        ("The dam is safe!", "The dam is safe."),
+        ("There are 5!", "There are 5."),
+        _final_stop,
+        "sentence",
+    ),
+)
+"""All differences that are folded, in the order in which they are."""
+
+
+def comparison_form(text: str, ignoring: Iterable[tuple[int, int]] = ()) -> ComparisonForm:
+    """Return the form in which a text of any length is compared, with the place of each character.
+
+    Args:
+        text: Any text.
+        ignoring: Stretches that count as a blank, such as citation markers.
+
+    """
+    return _form_of(text, _blanked(text, ignoring), quotation=False)
+
+
+def quotation_forms(text: str, ignoring: Iterable[tuple[int, int]] = ()) -> tuple[ComparisonForm, ...]:
+    """Return the forms in which a quotation is looked up in a text: one, or more where lines are broken at hyphens.
+
+    Such a hyphen may be the typesetter's or the word's own, so each reading is a form.
+    """
+    spans = tuple(ignoring)
+    readings: list[Iterator[Edit]] = [_blanked(text, spans)]
+    if _LINE_BREAK.search(text):
+        readings += [_blanked(text, spans, hyphen) for hyphen in ("", "-")]
+    forms = (_form_of(text, edits, quotation=True) for edits in readings)
+    return tuple({form.text: form for form in forms}.values())
+
+
+def quotation_key(text: str) -> str:
+    """Return what is equal of two quotations of the same words, so that they can be found by it."""
+    return quotation_forms(text)[0].text.strip()
+
+
+def _form_of(text: str, before: Iterator[Edit], *, quotation: bool) -> ComparisonForm:
+    starts, ends = array("I", range(len(text))), array("I", range(1, len(text) + 1))
+    form = _edited(ComparisonForm(text, starts, ends), before)
+    characters = set(form.text)
+    for fold in FOLDS:
+        if (fold.scope == "text" or (quotation and fold.scope == "quotation")) and _may_apply(fold, characters):
+            edited = _edited(form, fold.edits(form.text))
+            if edited is not form:
+                form, characters = edited, set(edited.text)
+    return form
+
+
+def _may_apply(fold: Fold, characters: Set[str]) -> bool:
+    """Return whether a text of these characters may have anything to fold: looking closely costs time."""
+    return not fold.signs or not characters.isdisjoint(fold.signs)
+
+
+def sentence_form(sentence: str) -> str:
+    """Return the form in which one sentence is compared with another: they say the same where it is equal."""
+    text = sentence.strip()
+    characters = set(text)
+    for fold in FOLDS:
+        if fold.scope != "quotation" and _may_apply(fold, characters):
+            edited = _edited_text(text, fold.edits(text))
+            if edited != text:
+                text, characters = edited, set(edited)
+    return text.strip()
+
+
+def _blanked(text: str, spans: Iterable[tuple[int, int]], hyphen: str | None = None) -> Iterator[Edit]:
+    """Yield a blank for each stretch, and where it is given the hyphen for each one that a line is broken at."""
+    found = [Edit(start, end, " ") for start, end in spans if 0 <= start < end <= len(text)]
+    if hyphen is not None:
+        found += [Edit(match.start(), match.end(), hyphen) for match in _LINE_BREAK.finditer(text)]
+    at = 0
+    for edit in sorted(found):
+        if edit.end > at:
+            yield edit._replace(start=max(at, edit.start))
+            at = edit.end
+
+
+def _edited(form: ComparisonForm, edits: Iterator[Edit]) -> ComparisonForm:
+    first = next(edits, None)
+    if first is None:
+        return form
+    pieces: list[str] = []
+    starts, ends = array("I"), array("I")
+    at = 0
+    for edit in chain([first], edits):
+        pieces += (form.text[at : edit.start], edit.new)
+        kept = slice(at, edit.start)
+        same_length = len(edit.new) == edit.end - edit.start
+        own = slice(edit.start, edit.end)
+        starts.extend(form.starts[kept])
+        ends.extend(form.ends[kept])
+        if same_length:
+            starts.extend(form.starts[own])
+            ends.extend(form.ends[own])
+        else:
+            starts.extend([form.starts[edit.start]] * len(edit.new))
+            ends.extend([form.ends[edit.end - 1]] * len(edit.new))
+        at = edit.end
+    pieces.append(form.text[at:])
+    starts.extend(form.starts[at:])
+    ends.extend(form.ends[at:])
+    return ComparisonForm("".join(pieces), starts, ends)
+
+
+def _edited_text(text: str, edits: Iterator[Edit]) -> str:
+    pieces: list[str] = []
+    at = 0
+    for edit in edits:
+        pieces += (text[at : edit.start], edit.new)
+        at = edit.end
+    return "".join((*pieces, text[at:])) if pieces else text

@@ -1,0 +1,260 @@
+"""The comparison form folds what its table declares, each fold where it applies, and nothing else."""
+
+from __future__ import annotations
+
+import dataclasses
+import string
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from masis.audit.text import comparison
+from masis.audit.text.comparison import (
+    FOLDS,
+    Fold,
+    comparison_form,
+    quotation_forms,
+    quotation_key,
+    sentence_form,
+)
+
+
+def form(fold: Fold, text: str) -> str:
+    return quotation_key(text) if fold.scope == "quotation" else sentence_form(text)
+
+
+@pytest.mark.parametrize("fold", FOLDS, ids=lambda fold: fold.name)
+def test_a_fold_makes_its_two_texts_equal_and_leaves_what_looks_much_like_them(fold: Fold) -> None:
+    assert form(fold, fold.same[0]) == form(fold, fold.same[1])
+    assert form(fold, fold.different[0]) != form(fold, fold.different[1])
+
+
+@pytest.mark.parametrize("fold", FOLDS, ids=lambda fold: fold.name)
+def test_without_a_fold_its_two_texts_differ(fold: Fold, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(comparison, "FOLDS", tuple(each for each in FOLDS if each is not fold))
+    assert form(fold, fold.same[0]) != form(fold, fold.same[1])
+
+
+def test_a_fold_that_is_added_to_the_table_applies_everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    def colours(text: str) -> object:
+        return (comparison.Edit(at, at + 6, "color") for at in range(len(text)) if text.startswith("colour", at))
+
+    added = dataclasses.replace(FOLDS[0], name="spelling", edits=colours)
+    monkeypatch.setattr(comparison, "FOLDS", (*FOLDS, added))
+    assert sentence_form("A colour.") == sentence_form("A color.")
+    assert quotation_key("its colour") == quotation_key("its color")
+
+
+def test_every_fold_says_what_it_folds_and_why_under_a_name_of_its_own() -> None:
+    assert len({fold.name for fold in FOLDS}) == len(FOLDS)
+    assert all(fold.what and fold.why for fold in FOLDS)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Der Gru\u0308ne Weg ist lang.", "Der Gr\u00fcne Weg ist lang."),
+        ("각 is a syllable.", unicodedata.normalize("NFD", "각 is a syllable.")),
+        ("It has 5 \u2126.", "It has 5 \u03a9."),
+        ("The co\u00ad\nuncil met.", "The council met."),
+        ("Its e\ufb03ciency is low.", "Its efficiency is low."),
+        ("The gov-\r\nernor signed it.", "The governor signed it."),
+        ("The Anglo-\nSaxon wall stands.", "The Anglo-Saxon wall stands."),
+        ("It’s the mayor’s “first” plan.", "It's the mayor's \"first\" plan."),
+        ("The plank is 5' 3'' long.", "The plank is 5′ 3″ long."),
+        ("The loan\u00a0\u2014\u00a0a small one\u2014was repaid.", "The loan - a small one - was repaid."),
+        ("A five \u2011 gate dam.", "A five-gate dam."),
+        ("It lost (-5) and \u22125 and minus 5.", "It lost (\u22125) and -5 and \u20135."),
+        ("Pages 5 – 10 are 3,000 words.", "Pages 5-10 are 3000 words."),
+        ("Fifty-one per cent of 12 won't.", "fifty-one per cent of twelve will not."),
+        ("It dosed 2.5 ml , then -.5 ml .", "It dosed 2.5ml, then -0.5ml."),
+        ("Before the war, the mill was shut, though it ran.", "Before the war the mill was shut though it ran."),
+        ("The ***dam*** and `its wall` are _old_ and __quite safe__.", "The dam and its wall are old and quite safe."),
+    ],
+)
+def test_typography_is_no_difference(one: str, other: str) -> None:
+    assert sentence_form(one) == sentence_form(other)
+
+
+PAIRS = (
+    # superscripts, subscripts and figures of other kinds
+    "10⁸ and 10³ and 108 and 10^8 and 10*8 and 10**8 and 10-8 and 10⁻⁸ and 10 8 and 10₈ and ①0",
+    "m³ and m² and m and m3 and M³",
+    "Fe²⁺ and Fe³⁺ and Fe and Fe2+ and Fe⁺ and Fe²⁻",
+    "¹³C and ¹⁴C and C and 13C and [13]C and C₁₃",
+    "H₂O and HO and H₂O₂",
+    "½ and 1/2 and 12 and ⅓",
+    # brackets
+    "[2,8] and [2,9] and (2,8) and 2,8 and {2,8} and [2,8) and ]2,8[",
+    "(5) and 5 and [5] and -5 and {5}",
+    "$(5) and $5 and -$5 and $-5 and +$5 and ~$5",
+    "10[6] and 10[3] and 10 and 106 and 10(6)",
+    "a[0] and a[1] and a and a(0)",
+    # signs
+    "-5 and 5 and +5 and ±5 and ~5 and ≈5 and /5 and !5 and #5 and *5 and 5* and 5+",
+    "<5 and >5 and ≤5 and ≥5 and ≠5 and =5 and 5",
+    "+/-5 and +/5 and -/+5",
+    "5! and 5 and 5!!",
+    "x!=5 and x=5 and x==5 and x<5 and x<=5",
+    "!ready and ready and ready!done",
+    "0.5 and 5 and 05 and 0.50 and 0,5 and .05",
+    "5′ and 5″ and 5 and 5° and 5‴",
+    "1:3 and 13 and 3:1 and 1.3 and 1,3 and 1;3 and 1/3 and 1-3 and 1 3",
+    "5% and 5‰ and 5 and 5%p and 5°",
+    # units and codes by their case
+    "MW and mW and Mw and mw",
+    "Mb and MB and mb and Mb/s and MB/s and Mbit and Mbyte",
+    "pF and PF and Pf",
+    "kcal and Kcal and cal and Cal",
+    "T and t and Ta",
+    "MΩ and mΩ",
+    "µg and mg and Mg and g",
+    "-v and -V and v and --v and —v",
+    "US and us and Us",
+    "Polish and polish",
+    "NaN and nan and Nan",
+    # signs behind and before a name
+    "A and A- and A+ and A* and A# and A' and A-- and A++ and A® and A† and A‡ and a",
+    "C and C# and C++ and C* and C♯ and F#",
+    "BBB and BBB- and BBB+ and BB",
+    "$x and x and @x and #x and %x and &x and *x and ~x and \\x and _x and x_ and __x",
+    "./data and ../data and /data and data and ~/data and .data and data/",
+    "a*b and ab and a b and a.b and a->b and a|b and a||b and a&b and a&&b and a-b and a+b and a^b",
+    "FY_22 and FY22 and FY-22 and FY 22 and FY*22",
+    "__init__ and init and _init_x",
+    # money
+    "$5 and €5 and £5 and ¥5 and 5 and US$5 and A$5 and 5$ and 5¢",
+    "1,500 and 1.500 and 15,00 and 1,5 and 1500.0 and 1,500,000",
+    # words
+    "re-signed and resigned and re signed",
+    "and/or and and or and or and and",
+    "underground and under ground",
+    "œuvre and euvre and oeuvre",
+    "straße and strasse",
+    "café and cafe and cafè",
+    "✅ and ❌ and ✔ and ☑",
+    "→ and ← and ↔ and ↑ and - and >",
+)
+
+
+@pytest.mark.parametrize("row", PAIRS)
+def test_what_carries_meaning_stays_different(row: str) -> None:
+    written = row.split(" and ") if "and/or" not in row else ["and/or", "and or", "or", "and"]
+    forms = {text: sentence_form(f"The value is {text} in all reports.") for text in written}
+    assert len(set(forms.values())) == len(written), forms
+    at_the_end = {text: sentence_form(f"The value of the day is {text}.") for text in written}
+    assert len(set(at_the_end.values())) == len(written), at_the_end
+
+
+WORDS = st.lists(
+    st.sampled_from("the dam valve holds water near a wall of brick and stone while it rains in May".split()),
+    min_size=3,
+    max_size=10,
+)
+SIGNS = "⁰¹²³⁴⁵⁶⁷⁸⁹₀₁₂₃₊₋⁺⁻+±−*#^~=<>≤≥≠%‰°′″$€£¥§@&|\\/_!?©®™†‡√∞∂∑∏∫←→↔✅❌"
+
+
+@given(WORDS, st.sampled_from(SIGNS), st.integers(1, 9_999), st.sampled_from(["{0}{1}", "{1}{0}", "{0} {1}", "{0}"]))
+def test_a_sign_that_is_added_to_a_figure_makes_another_sentence(
+    words: list[str], sign: str, figure: int, written: str
+) -> None:
+    added = written.format(sign, figure)
+    with_sign = " ".join([*words, added, "kelvin", "again"])
+    without = " ".join([*words, str(figure), "kelvin", "again"])
+    if written == "{0}":
+        without = " ".join([*words, "kelvin", "again"])
+    assert sentence_form(with_sign) != sentence_form(without)
+
+
+@given(
+    WORDS, st.sampled_from(SIGNS), st.sampled_from(SIGNS), st.integers(1, 999), st.sampled_from(["{0}{1}", "{1}{0}"])
+)
+def test_one_sign_in_the_place_of_another_makes_another_sentence(
+    words: list[str], one: str, other: str, figure: int, place: str
+) -> None:
+    texts = [f"{' '.join(words)} {place.format(sign, figure)} kelvin" for sign in (one, other)]
+    assert (sentence_form(texts[0]) == sentence_form(texts[1])) == (one == other)
+
+
+@given(WORDS, st.text(string.ascii_letters, min_size=1, max_size=3))
+def test_the_case_of_a_letter_in_a_unit_makes_another_sentence(words: list[str], unit: str) -> None:
+    text = f"{' '.join(words)} 5 {unit} again"
+    swapped = f"{' '.join(words)} 5 {unit.swapcase()} again"
+    assert sentence_form(text) != sentence_form(swapped)
+
+
+@given(
+    WORDS, st.integers(0, 999), st.sampled_from(["-", "−", "–", "+", ".", "<", "~"]), st.sampled_from(["", "$", "€"])
+)
+def test_a_sign_or_a_point_in_front_of_a_figure_makes_another_sentence(
+    words: list[str], figure: int, sign: str, currency: str
+) -> None:
+    text = f"{' '.join(words)} {currency}{figure} again"
+    changed = f"{' '.join(words)} {sign}{currency}{figure} again"
+    assert sentence_form(text) != sentence_form(changed)
+
+
+@given(
+    WORDS, st.lists(st.integers(0, 999), min_size=1, max_size=3), st.lists(st.integers(0, 999), min_size=1, max_size=3)
+)
+def test_other_figures_in_brackets_make_another_sentence(words: list[str], one: list[int], other: list[int]) -> None:
+    texts = [sentence_form(f"{' '.join(words)} {figures} again") for figures in (one, other)]
+    assert (texts[0] == texts[1]) == (one == other)
+
+
+PIECES = (
+    "The dam it’s can't 1,500 twelve -5 .5 “so” 5″ [2, 8] **bold** a*b A* re-\nsigned may-\nor ﬁne 5–10 5 % cafe\u0301"
+)
+SENTENCE = st.lists(st.one_of(st.sampled_from(PIECES.split(" ")), st.text(max_size=6)), max_size=12).map(" ".join)
+
+
+@given(SENTENCE)
+def test_the_form_of_a_form_is_the_form(text: str) -> None:
+    once = sentence_form(text)
+    # What is folded may stand beside what was taken out, so that a further fold applies; after a few it is at rest.
+    for _ in range(4):
+        once = sentence_form(once)
+    assert sentence_form(once) == once
+
+
+@given(SENTENCE)
+def test_every_character_of_a_form_has_its_place_in_the_text(text: str) -> None:
+    for found in (comparison_form(text), *quotation_forms(text)):
+        assert len(found.text) == len(found.starts) == len(found.ends)
+        assert all(0 <= start < end <= len(text) for start, end in zip(found.starts, found.ends, strict=True))
+        assert list(found.starts) == sorted(found.starts)
+
+
+@given(SENTENCE)
+def test_the_signs_of_a_fold_are_those_without_which_it_changes_nothing(text: str) -> None:
+    for fold in FOLDS:
+        if fold.signs and not set(text) & set(fold.signs):
+            assert not list(fold.edits(text)), fold.name
+
+
+def test_a_place_in_the_form_is_the_place_of_the_original() -> None:
+    text = "He can't ﬁnd the cafe\u0301 of **Łódź**, 1,500 m away."
+    found = comparison_form(text)
+    for words, original in (
+        ("cannot find", "can't ﬁnd"),
+        ("find", "ﬁnd"),
+        ("caf\u00e9", "cafe\u0301"),
+        ("Łódź,", "Łódź**,"),
+        ("1500", "1,500"),
+    ):
+        at = found.text.index(words)
+        start, end = found.span(at, at + len(words))
+        assert text[start:end] == original
+
+
+def test_what_is_ignored_counts_as_a_blank() -> None:
+    assert comparison_form("The dam[1] is safe.", [(7, 10)]).text == "The dam is safe."
+    assert comparison_form("ab", [(1, 1), (5, 9), (-2, 1)]).text == "ab"
+
+
+def test_a_hyphen_at_the_end_of_a_line_is_read_both_ways_in_quotations() -> None:
+    texts = {found.text for found in quotation_forms("a well-\nknown may-\nor")}
+    assert {"a well-known may-or", "a wellknown mayor", "a well-known mayor"} <= texts
+    assert len(quotation_forms("a well-known mayor")) == 1
