@@ -11,7 +11,7 @@ from jmespath import functions
 from jmespath.exceptions import JMESPathError
 
 from masis.errors import InputError
-from masis.schema.columns import parsed
+from masis.schema.literals import parse_value
 from masis.schema.explain import kind_of
 
 _NOT_SAID = frozenset({"document", "search_result", "tool_result", "tool_use", "image", "image_url", "input_file"})
@@ -47,7 +47,7 @@ class _Functions(functions.Functions):  # type: ignore[misc]  # the library has 
 
     @functions.signature({"types": []})  # type: ignore[untyped-decorator]
     def _func_parsed(self, value: Any) -> Any:
-        return parsed(value)
+        return parse_value(value)
 
     @functions.signature({"types": []})  # type: ignore[untyped-decorator]
     def _func_text(self, value: Any) -> str | None:
@@ -92,12 +92,6 @@ class _Functions(functions.Functions):  # type: ignore[misc]  # the library has 
             {"id": match[1], "text": text[match.end() :]} if match else text
             for match, text in zip(found, texts, strict=True)
         ]
-
-    @functions.signature({"types": []})  # type: ignore[untyped-decorator]
-    def _func_listed(self, value: Any) -> Any:
-        """A list as JSON or with ``|`` between its items, as DeepEval writes tables; any other value as it is."""
-        read = parsed(value)
-        return [part.strip() for part in read.split("|")] if isinstance(read, str) and "|" in read else read
 
     @functions.signature({"types": []})  # type: ignore[untyped-decorator]
     def _func_nested(self, value: Any) -> Any:

@@ -20,7 +20,15 @@ from masis.schema.base import InputRecord, OpenRecord
 from masis.schema.documents import TEXT_KEYS, is_document, read_document
 from masis.schema.explain import explain, kind_of
 from masis.schema.frames import is_frame
-from masis.schema.reading import ANSWERING_ROLES, ASKING_ROLES, FieldMap, content_id, readable, words_of
+from masis.schema.reading import (
+    ANSWERING_ROLES,
+    ASKING_ROLES,
+    FieldMap,
+    content_id,
+    id_text,
+    readable,
+    words_of,
+)
 from masis.schema.storable import refuse_unstorable
 
 ClaimVerdict = Literal["supported", "partial", "contradicted", "unsupported", "unverifiable", "unscored"]
@@ -87,6 +95,7 @@ def _chunk(given: Any, number: int, field: str) -> Evidence:
         about = {"source": read.path, "type": read.type, "score": read.score, "metadata": dict(read.metadata)}
         about["given_id"] = given.get("given_id") if isinstance(given, Mapping) else None
         data |= {name: value for name, value in about.items() if value not in (None, "", {})}
+    data["id"] = id_text(data["id"])
     try:
         return Evidence.model_validate(data)
     except (ValidationError, TypeError) as error:
@@ -328,7 +337,9 @@ def _read(record: Mapping[str, Any], names: FieldMap | None) -> Case:
 def _completed(data: dict[str, Any]) -> dict[str, Any]:
     """Return the fields with evidence as chunks, and an id made of the content where there is none."""
     given = data.get("evidence")
-    as_ours = type(given) is list and all(type(each) is dict and "id" in each and "text" in each for each in given)
+    as_ours = type(given) is list and all(
+        type(each) is dict and type(each.get("id")) is str and "text" in each for each in given
+    )
     if given is not None and not as_ours:  # what is in our form already is validated with the case, in one go
         data = {**data, "evidence": evidence_of(given)}
     return data if "id" in data else {"id": content_id(data), **data}

@@ -17,8 +17,9 @@ from masis.datasets.mapping.row import SHOWN, MappedRow, read_row
 from masis.datasets.paths import text_of, value_at
 from masis.datasets.rows import MOST_DOCUMENT_BYTES, Row, read_rows, row_of
 from masis.errors import InputError
-from masis.schema.columns import columns_of, likely_columns, parsed
+from masis.schema.columns import columns_of, likely_columns
 from masis.schema.explain import name_elsewhere
+from masis.schema.literals import parse_value
 from masis.schema.reading import SPLIT, FieldMap, checked_names, columns_in, is_empty, mapped, value_of
 from masis.schema.wording import shortened
 
@@ -112,7 +113,7 @@ def _matches(row: dict[str, Any], key: str, names: FieldMap) -> bool:
     if any(value_of(row, part) is not None for part in columns_in(row, key)):
         return True
     inside = any(name.startswith("evidence.") and held == key for name, held in names.items())
-    chunks = parsed(value_of(row, names.get("evidence") or "evidence")) if inside else None
+    chunks = parse_value(value_of(row, names.get("evidence") or "evidence")) if inside else None
     return isinstance(chunks, list) and any(
         isinstance(chunk, Mapping) and value_of(chunk, key) is not None for chunk in chunks
     )

@@ -12,7 +12,7 @@ from typing import Any, get_args
 
 from masis.datasets.rows import read_rows
 from masis.errors import InputError
-from masis.schema.columns import parsed
+from masis.schema.literals import parse_value
 from masis.schema.review import Verdict
 
 _VERDICTS: Mapping[str, Verdict] = {
@@ -54,7 +54,7 @@ def _decisions(row: dict[str, Any], *, table: bool) -> Iterator[dict[str, Any]]:
     elif table:
         cells = {key: cell for key, cell in row.items() if cell not in ("", None)}
         whole = {key: int(cells[key]) for key in ("iteration", "version") if cells.get(key, "").isdecimal()}
-        yield cells | {key: parsed(cells[key]) for key in _IN_A_CELL if key in cells} | whole
+        yield cells | {key: parse_value(cells[key]) for key in _IN_A_CELL if key in cells} | whole
     else:
         yield row
 
