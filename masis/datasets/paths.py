@@ -11,8 +11,8 @@ from jmespath import functions
 from jmespath.exceptions import JMESPathError
 
 from masis.errors import InputError
-from masis.schema.literals import parse_value
 from masis.schema.explain import kind_of
+from masis.schema.literals import parse_value
 
 _NOT_SAID = frozenset({"document", "search_result", "tool_result", "tool_use", "image", "image_url", "input_file"})
 """Types of parts of a message that are no words of who sent it."""

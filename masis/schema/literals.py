@@ -88,7 +88,8 @@ _MISSING = frozenset({"none", "null", "nan", "nat", "na", "undefined"})
 
 _WRAPPERS = frozenset(
     """array asarray list tuple set frozenset deque series ndarray dict ordereddict defaultdict
-    str_ bytes_ bool_ int_ int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 decimal uuid""".split()
+    str_ bytes_ bool_ int_ int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64
+    decimal uuid""".split()
 )
 """Functions whose value is their first argument (the last of ``defaultdict``)."""
 
@@ -223,7 +224,7 @@ class _Reader:
         return _Opaque(self._text[start : self._next.start].rstrip())
 
     def _arguments(self, end: str, level: int) -> _Items:
-        """Read arguments up to a bracket; those with a name may be separated by blanks alone, as ``str`` writes them."""
+        """Read arguments up to a bracket; named ones may have blanks alone between them, as ``str`` writes."""
         values, keys = list[Any](), dict[str, Any]()
         while not (self._is(end) if end else self._next.kind == "end"):
             value: Any
@@ -294,8 +295,8 @@ class _Reader:
     def _run(self, run: list[Any], closing: str, has_commas: bool, wrapped: bool) -> list[Any]:
         """Return the items that stand without a comma between them.
 
-        numpy separates the items of an array by blanks and uses no comma; Python, and pprint with a long text, write one
-        text in several pieces, of which all but the last end in a blank.
+        numpy separates the items of an array by blanks and uses no comma; Python, and pprint with a
+        long text, write one text in several pieces, of which all but the last end in a blank.
         """
         if len(run) < 2:
             return run

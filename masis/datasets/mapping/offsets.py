@@ -27,16 +27,18 @@ def in_characters(text: str, spans: Sequence[Span]) -> list[Span]:
     if _is_basic(text):
         return list(spans)
     index = _index_by_unit(text)
-    converted = [
-        Span(index[each.start], index[each.end], each.words)
-        if 0 <= each.start <= each.end < len(index) and index[each.start] is not None and index[each.end] is not None
-        else None
-        for each in spans
-    ]
+    converted = [_converted(index, each) for each in spans]
     as_units = [each or Span(-1, -1) for each in converted]
     if _likelihood(text, as_units) <= _likelihood(text, spans):
         return list(spans)
     return [each or given for each, given in zip(converted, spans, strict=True)]
+
+
+def _converted(index: list[int | None], span: Span) -> Span | None:
+    if not 0 <= span.start <= span.end < len(index):
+        return None
+    start, end = index[span.start], index[span.end]
+    return None if start is None or end is None else span._replace(start=start, end=end)
 
 
 def fits(text: str, start: int, end: int) -> bool:
@@ -51,13 +53,10 @@ def place_of(text: str, quoted: str, start: int | None, end: int | None) -> tupl
     """
     forms = dict.fromkeys((quoted, quoted.replace("\\n", "\n")))
     if start is not None:
-        spans = [Span(start, start + len(quoted) if end is None else end)]
-        index = [] if _is_basic(text) else _index_by_unit(text)
-        if index and 0 <= start <= spans[0].end < len(index):
-            first, last = index[start], index[spans[0].end]
-            spans += [Span(first, last)] if first is not None and last is not None else []
-        for span in spans:
-            if fits(text, span.start, span.end) and text[span.start : span.end] in forms:
+        given = Span(start, start + len(quoted) if end is None else end)
+        units = None if _is_basic(text) else _converted(_index_by_unit(text), given)
+        for span in (given, units):
+            if span is not None and fits(text, span.start, span.end) and text[span.start : span.end] in forms:
                 return span.start, span.end
     for form in forms:
         if form and text.count(form) == 1:

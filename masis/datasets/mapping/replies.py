@@ -259,8 +259,9 @@ def _cohere(reply: dict[str, Any], request: dict[str, Any]) -> Reply | None:
             id_ = _words(_at(source, "document.id")) or _words(source.get("id")) or "unnamed source"
             held = source.get("document", source.get("tool_output"))
             ids.append(sources.add(id_, _cohere_text(held), _at(held, "title")))
-        for id_ in ids if span is not None else ():
-            sources.cite(span.start, span.end, id_)
+        if span is not None:
+            for id_ in ids:
+                sources.cite(span.start, span.end, id_)
     return sources.reply(answer)
 
 

@@ -27,14 +27,16 @@ _TEXTS = ("corrected_answer", "reason", "note")
 _IN_A_CELL = ("labels", "machine_shown")
 
 
-def read_decisions(path: Path, *, name: str | None = None) -> Iterator[dict[str, Any] | InputError]:
+def read_decisions(
+    path: Path, *, name: str | None = None, sheet: str | None = None
+) -> Iterator[dict[str, Any] | InputError]:
     """Yield the decisions of a file, each with its ``line``, and an error for a row that can't be read.
 
     Raises InputError where the file can't be read.
     """
     called = name or str(path)
     try:
-        for row in read_rows(path, name=called):
+        for row in read_rows(path, name=called, sheet=sheet):
             if isinstance(row.value, InputError):
                 yield row.value.at(file=called, line=row.number)
                 continue
