@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from functools import lru_cache
 from typing import Any
@@ -47,6 +48,16 @@ class _Functions(functions.Functions):  # type: ignore[misc]  # the library has 
 
     @functions.signature({"types": []})  # type: ignore[untyped-decorator]
     def _func_parsed(self, value: Any) -> Any:
+        return parse_value(value)
+
+    @functions.signature({"types": []})  # type: ignore[untyped-decorator]
+    def _func_decoded(self, value: Any) -> Any:
+        """What a tool wrote as JSON whatever it is: a text in quotes too, which ``parsed`` leaves as it is."""
+        if isinstance(value, str) and value.startswith('"') and value.endswith('"') and len(value) > 1:
+            try:
+                return json.loads(value)
+            except ValueError:
+                return value
         return parse_value(value)
 
     @functions.signature({"types": []})  # type: ignore[untyped-decorator]

@@ -164,7 +164,10 @@ def cited_by_place(answer: str, ids: Iterable[str]) -> bool:
     return numbers.isdisjoint(int(end[0]) for end in ends if end) and not any(name in answer for name in names)
 
 
-_SEPARATORS = {"---": r"(?m)^[ \t]*-{3,}[ \t]*$", "\n\n": r"\n[ \t]*\n"}
+SEPARATORS = ("|", ";", "\uff1b", "\n\n", "\n")
+"""What may separate chunks in one text, the most likely first."""
+
+_PATTERNS = {"---": r"(?m)^[ \t]*-{3,}[ \t]*$", "\n\n": r"\n[ \t]*\n"}
 _JOINED = {"|": re.compile(r"\S\|\S"), ";": re.compile(r"\S;\S")}
 _BLANK_BESIDE = {"|": re.compile(r"\s\||\|\s"), ";": re.compile(r"\s;|;\s")}
 _ENTITY = re.compile(r"&#?\w{1,20};")
@@ -182,7 +185,7 @@ def is_markdown_table(text: str) -> bool:
 
 def parts_of(text: str, separator: str) -> list[str]:
     """Return what stands between the separators; ``---`` is a line of dashes."""
-    pattern = _SEPARATORS.get(separator)
+    pattern = _PATTERNS.get(separator)
     parts = re.split(pattern, text) if pattern else text.split(separator)
     return [part.strip() for part in parts if part.strip()]
 
@@ -194,7 +197,7 @@ def separators_in(text: str, count: int) -> Iterator[tuple[str, int]]:
     behind sentences. Else a ``|`` or ``;`` behind the end of each sentence, or without a blank beside it: prose has
     neither.
     """
-    for between in ("|", ";", "\uff1b", "\n\n", "\n"):
+    for between in SEPARATORS:
         if between not in text or (between == "|" and is_markdown_table(text)):
             continue
         parts = parts_of(_ENTITY.sub("", text) if between == ";" else text, between)

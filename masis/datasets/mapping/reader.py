@@ -71,7 +71,8 @@ def read_any(
         given = builtin()[profile] if isinstance(profile, str) else profile
         rows, chosen = _opened(source, given, names, called, sheet)
         own = chosen != builtin().get(chosen.name)
-        unused = {field for field in ("query", "answer", "evidence") if own and getattr(chosen, field)}
+        unused = {field for field in ("query", "answer", "evidence") if own and getattr(chosen, field)} - set(names)
+        chosen = chosen.with_map(names)
         for count, row in enumerate(rows, 1):
             if count > HOPELESS_ROWS and not seen:
                 cure = "Correct what is named above; nothing more was read."

@@ -13,6 +13,7 @@ from typing import Any, get_args
 from masis.datasets.rows import read_rows
 from masis.errors import InputError
 from masis.schema.literals import parse_value
+from masis.schema.reading import id_text
 from masis.schema.review import Verdict
 
 _VERDICTS: Mapping[str, Verdict] = {
@@ -64,7 +65,7 @@ def _decisions(row: dict[str, Any], *, table: bool) -> Iterator[dict[str, Any]]:
 def _case_of(*places: Any) -> dict[str, Any]:
     found = (place[key] for key in _CASE for place in places if isinstance(place, dict) and place.get(key) is not None)
     case = next(found, None)
-    return {} if case is None else {"case": str(case)}
+    return {} if case is None else {"case": str(id_text(case))}
 
 
 def _label_studio(data: dict[str, Any], annotation: dict[str, Any]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime
 import re
+import shlex
 import warnings
 import zipfile
 from collections.abc import Iterator
@@ -106,7 +107,7 @@ def _chosen(sheets: list[Any], named: str | None) -> Any:
         problem, cure = "holds no sheet with rows", "Check the file."
     else:
         problem = f"has {len(sheets)} sheets: {names}"
-        cure = f"Say which: --sheet {sheets[0].title!r}, in Python sheet={sheets[0].title!r}."
+        cure = f"Say which: --sheet {shlex.quote(sheets[0].title)}, in Python sheet={sheets[0].title!r}."
     raise InputError(problem, cure=cure, field="sheet")
 
 
