@@ -69,6 +69,8 @@ def read_row(row: Row, profile: Profile, names: FieldMap) -> MappedRow:
             absent = {"answer": None, **{field: None for field, key in names.items() if key is None}}
             case = case_of(data, "", absent)
             notes += reading.notes
+        if row.table:
+            _refuse_errors_of_cells(case)
     except InputError as error:
         return MappedRow(row.number, row.end, None, (error,))
     except RecursionError:
@@ -83,6 +85,20 @@ def read_row(row: Row, profile: Profile, names: FieldMap) -> MappedRow:
         cure = 'Where [1] means the first chunk: --map evidence.id=, in Python map={..., "evidence.id": None}.'
         notes.append(InputError(problem, cure=cure, field="answer"))
     return MappedRow(row.number, row.end, case, (), tuple(notes))
+
+
+_CELL_ERRORS = frozenset(("#N/A", "#NAME?", "#REF!", "#VALUE!", "#DIV/0!", "#NUM!", "#NULL!", "#SPILL!", "#CALC!"))
+"""What a spreadsheet shows where a formula fails; an answer that begins with - or = is taken for a formula."""
+
+
+def _refuse_errors_of_cells(case: Case) -> None:
+    """Raise InputError where question, answer or a chunk is the error of a spreadsheet's cell."""
+    texts = {"query": case.query, "answer": case.answer or ""}
+    texts |= {f"evidence[{number}].text": chunk.text for number, chunk in enumerate(case.evidence)}
+    for field, text in texts.items():
+        if text.strip() in _CELL_ERRORS:
+            cure = "Correct the cell: a text that begins with - or = needs an apostrophe before it."
+            raise InputError(f"is {text.strip()}, an error of the spreadsheet", cure=cure, field=field)
 
 
 def _whole(value: dict[str, Any], names: FieldMap) -> Case:

@@ -35,8 +35,8 @@ class Header:
 
     def __init__(self, names: list[str], line: int) -> None:
         """Take the names. Raises InputError where two columns have one name."""
-        self.names = names
-        named = [name for name in names if name.strip()]
+        self.names = [name.replace("\r\n", "\n") for name in names]  # a shell has no carriage return to name it by
+        named = [name for name in self.names if name.strip()]
         if len(set(named)) < len(named):
             twice = next(name for name in named if named.count(name) > 1)
             raise InputError(f"has two columns named {twice[:40]!r}", cure="Rename one.", line=line)

@@ -14,6 +14,7 @@ import warnings
 import zipfile
 from collections.abc import Iterator
 from itertools import islice
+from pathlib import Path
 from typing import Any, BinaryIO
 
 from masis.datasets.readers.tables import Header, TableRow
@@ -48,21 +49,30 @@ def read_workbook(file: BinaryIO, sheet: str | None = None) -> Iterator[TableRow
     except InputError:
         raise
     except Exception as error:  # openpyxl raises whatever a damaged part makes it stumble over
-        problem = f"is no Excel workbook that can be read ({shortened(str(error) or type(error).__name__, 100)})"
-        raise InputError(problem, cure="Open it and save it again, or save its sheet as CSV UTF-8.") from error
+        raise _damaged(error) from error
 
 
-def sheets_of(file: BinaryIO) -> list[str]:
-    """Return the names of the sheets that hold something, those that are shown first. Raises InputError."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about parts of a workbook that openpyxl leaves out
+def sheets_of(path: Path) -> list[str]:
+    """Return the names of the sheets of a workbook that hold something; none of another file. Raises InputError."""
+    with path.open("rb") as file, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about parts of a workbook that openpyxl leaves out
+        try:
+            with zipfile.ZipFile(file) as archive:
+                if "xl/workbook.xml" not in archive.namelist():
+                    return []
+        except zipfile.BadZipFile:
+            return []
+        try:
             return [sheet.title for sheet in _filled(_opened(file).worksheets)]
-    except InputError:
-        raise
-    except Exception as error:
-        problem = f"is no Excel workbook that can be read ({shortened(str(error) or type(error).__name__, 100)})"
-        raise InputError(problem, cure="Open it and save it again, or save its sheet as CSV UTF-8.") from error
+        except InputError:
+            raise
+        except Exception as error:
+            raise _damaged(error) from error
+
+
+def _damaged(error: Exception) -> InputError:
+    problem = f"is no Excel workbook that can be read ({shortened(str(error) or type(error).__name__, 100)})"
+    return InputError(problem, cure="Open it and save it again, or save its sheet as CSV UTF-8.")
 
 
 def _opened(file: BinaryIO, *, values: bool = True) -> Any:

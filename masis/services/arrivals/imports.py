@@ -10,6 +10,7 @@ from typing import NamedTuple
 from masis.datasets.mapping.profile import Profile
 from masis.datasets.mapping.reader import Fitting, formats_of, read_any
 from masis.datasets.mapping.row import MappedRow
+from masis.datasets.readers.workbooks import sheets_of
 from masis.errors import InputError, MasisError
 from masis.schema.actor import Actor
 from masis.schema.case import Case
@@ -63,6 +64,17 @@ class ImportService(Service):
         self._access.require(actor, "audit")
         try:
             return formats_of(path, name=name, sheet=sheet)
+        except InputError as error:
+            raise error.at(file=name) from error
+
+    def sheets_of(self, actor: Actor, path: Path, *, name: str) -> list[str]:
+        """Return the sheets of an Excel workbook that hold something; none of another file.
+
+        Raises InputError where it can't be read, and NotAllowed.
+        """
+        self._access.require(actor, "audit")
+        try:
+            return sheets_of(path)
         except InputError as error:
             raise error.at(file=name) from error
 
