@@ -198,7 +198,9 @@ def separators_in(text: str, count: int) -> Iterator[tuple[str, int]]:
     neither.
     """
     for between in SEPARATORS:
-        if between not in text or (between == "|" and is_markdown_table(text)):
+        if between not in text or (count < 2 and between not in _JOINED):
+            continue
+        if between == "|" and is_markdown_table(text):
             continue
         parts = parts_of(_ENTITY.sub("", text) if between == ";" else text, between)
         if len(parts) < 2:

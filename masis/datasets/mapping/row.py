@@ -93,10 +93,10 @@ _CELL_ERRORS = frozenset(("#N/A", "#NAME?", "#REF!", "#VALUE!", "#DIV/0!", "#NUM
 
 def _refuse_errors_of_cells(case: Case) -> None:
     """Raise InputError where question, answer or a chunk is the error of a spreadsheet's cell."""
-    texts = {"query": case.query, "answer": case.answer or ""}
-    texts |= {f"evidence[{number}].text": chunk.text for number, chunk in enumerate(case.evidence)}
-    for field, text in texts.items():
-        if text.strip() in _CELL_ERRORS:
+    places = [("query", case.query), ("answer", case.answer or "")]
+    places += [(f"evidence[{number}].text", chunk.text) for number, chunk in enumerate(case.evidence)]
+    for field, text in places:
+        if text[:1] == "#" and text.strip() in _CELL_ERRORS:
             cure = "Correct the cell: a text that begins with - or = needs an apostrophe before it."
             raise InputError(f"is {text.strip()}, an error of the spreadsheet", cure=cure, field=field)
 

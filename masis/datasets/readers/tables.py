@@ -37,6 +37,7 @@ class Header:
         """Take the names. Raises InputError where two columns have one name."""
         self.names = [name.replace("\r\n", "\n") for name in names]  # a shell has no carriage return to name it by
         named = [name for name in self.names if name.strip()]
+        self._all_named = len(named) == len(self.names)
         if len(set(named)) < len(named):
             twice = next(name for name in named if named.count(name) > 1)
             raise InputError(f"has two columns named {twice[:40]!r}", cure="Rename one.", line=line)
@@ -47,6 +48,8 @@ class Header:
         A spreadsheet writes every column that was ever used: those without a name are left out where they are empty.
         The first column without a name is the index that pandas writes.
         """
+        if self._all_named and len(row) <= len(self.names):  # nearly all
+            return dict(zip(self.names, row, strict=False))
         while len(row) > len(self.names) and not row[-1].strip():
             row = row[:-1]
         if len(row) > len(self.names):
