@@ -218,7 +218,7 @@ def _rows(stream: BinaryIO, name: str, rows_at: tuple[str, ...], sheet: str | No
     refuse_other_formats(start)
     refuse_markup(start)
     text = start.removeprefix(codecs.BOM_UTF8).lstrip()
-    json_by_name = suffix in (".json", ".jsonl", ".ndjson") or name in ("stdin", "body")
+    json_by_name = suffix in (".json", ".jsonl", ".ndjson") or name == "body"
     if suffix in (".csv", ".tsv") or (not json_by_name and text[:1] not in (b"{", b"[", b"")):
         yield from _of_table(read_table(stream, start, "\t" if suffix == ".tsv" else None))
     elif text.startswith(b"["):

@@ -12,6 +12,11 @@ from masis.schema import literals
 from masis.schema.case import Case
 from masis.schema.literals import parse_value, why_unreadable
 
+NODE = (
+    "[NodeWithScore(node=TextNode(id_='n1', embedding=None, metadata={'file_name': 'a.pdf'}, relationships="
+    "{<NodeRelationship.SOURCE: '1'>: RelatedNodeInfo(node_id='9', node_type=<ObjectType.DOCUMENT: '4'>)}, "
+    "text='So.'), score=0.5)]"
+)
 WRITTEN: list[tuple[str, Any]] = [
     # numpy separates by blanks or, in a narrow column, by line breaks
     ("['So.' 'Thus.']", ["So.", "Thus."]),
@@ -47,9 +52,7 @@ WRITTEN: list[tuple[str, Any]] = [
      [{"text": "So.", "source": "a.pdf", "metadata": {"source": "a.pdf", "page": 3}}, {"text": "Thus."}]),
     ("Document(id='7', metadata={}, page_content='So.')", {"id": "7", "text": "So."}),
     ("page_content='So.' metadata={'source': 'a'}", {"text": "So.", "source": "a", "metadata": {"source": "a"}}),
-    ("[NodeWithScore(node=TextNode(id_='n1', embedding=None, metadata={'file_name': 'a.pdf'}, relationships="
-     "{<NodeRelationship.SOURCE: '1'>: RelatedNodeInfo(node_id='9', node_type=<ObjectType.DOCUMENT: '4'>)}, "
-     "text='So.'), score=0.5)]",
+    (NODE,
      [{"id": "n1", "text": "So.", "source": "a.pdf", "metadata": {"file_name": "a.pdf"}, "score": 0.5}]),
     ("[TextNode(id_='n1', text_resource=MediaResource(embeddings=None, text='So.', path=None))]",
      [{"id": "n1", "text": "So."}]),
@@ -65,8 +68,8 @@ def test_what_a_library_prints_is_read_as_what_it_holds(text: str, value: Any) -
 @pytest.mark.parametrize(
     "text",
     [
-        "[1] So. [2] Thus.", "(Source 1) So.", '("the Agreement") is made', "[link](https://a.b) So.", "{x: 1} is a set",
-        "f(x) = 3", "print(text='So.')", "[**bold**] So.", "[“so”] it is said", "(120)", "array of sensors", "[sic]",
+        "[1] So. [2] Thus.", "(Source 1) So.", '("the Agreement") is made', "[link](https://a.b) So.",
+        "{x: 1} is a set", "f(x) = 3", "print(text='So.')", "[**bold**] So.", "[“so”] it is said", "(120)", "array of sensors", "[sic]",
     ],
 )  # fmt: skip
 def test_prose_and_code_that_begin_with_a_bracket_stay_text(text: str) -> None:

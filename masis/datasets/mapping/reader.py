@@ -78,7 +78,7 @@ def read_any(
                 cure = "Correct what is named above; nothing more was read."
                 raise InputError(f"holds no case in its first {HOPELESS_ROWS:,} rows", cure=cure)
             if isinstance(row.value, dict):
-                unmatched -= {key for key in unmatched if _matches(row.value, key, names)}
+                unmatched -= {key for key in unmatched if _matches(row.value, key, names, chosen)}
                 unused -= {field for field in unused if _gives(row.value, getattr(chosen, field))}
             read = read_row(row, chosen, names)
             if (case := read.case) is not None:
@@ -117,11 +117,17 @@ def _gives(row: dict[str, Any], paths: tuple[str, ...]) -> bool:
         return True
 
 
-def _matches(row: dict[str, Any], key: str, names: FieldMap) -> bool:
+def _matches(row: dict[str, Any], key: str, names: FieldMap, profile: Profile) -> bool:
     if any(value_of(row, part) is not None for part in columns_in(row, key)):
         return True
-    inside = any(name.startswith("evidence.") and held == key for name, held in names.items())
-    chunks = parse_value(value_of(row, names.get("evidence") or "evidence")) if inside else None
+    if not any(name.startswith("evidence.") and held == key for name, held in names.items()):
+        return False
+    given = names.get("evidence")
+    try:
+        held = value_at(row, profile.evidence) if profile.evidence and not given else value_of(row, given or "evidence")
+    except InputError:  # named with the row
+        return True
+    chunks = parse_value(held)
     return isinstance(chunks, list) and any(
         isinstance(chunk, Mapping) and value_of(chunk, key) is not None for chunk in chunks
     )
