@@ -69,7 +69,8 @@ def test_what_a_library_prints_is_read_as_what_it_holds(text: str, value: Any) -
     "text",
     [
         "[1] So. [2] Thus.", "(Source 1) So.", '("the Agreement") is made', "[link](https://a.b) So.",
-        "{x: 1} is a set", "f(x) = 3", "print(text='So.')", "[**bold**] So.", "[“so”] it is said", "(120)", "array of sensors", "[sic]",
+        "{x: 1} is a set", "f(x) = 3", "print(text='So.')", "[**bold**] So.", "[“so”] it is said", "(120)",
+        "array of sensors", "[sic]",
     ],
 )  # fmt: skip
 def test_prose_and_code_that_begin_with_a_bracket_stay_text(text: str) -> None:
