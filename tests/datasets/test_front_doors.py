@@ -531,6 +531,8 @@ def test_a_look_at_a_file_refuses_what_an_import_refuses(tmp_path: Path) -> None
 DOCUMENTED = {
     "evidence: a text": "evidence as texts",
     "evidence: an object without `id`": "a chunk without an id",
+    "evidence: one text in place of a list": "evidence as one text",
+    "an id that is a number: `7`, `7.0`": "a float for the id",
     "evidence: `content`, `page_content`, `snippet`, `body` in place of `text`": "a chunk with snippet",
     "two chunks under one id": "a repeated chunk id",
     "no `id`": "no id",

@@ -49,7 +49,8 @@ def fits(text: str, start: int, end: int) -> bool:
 def place_of(text: str, quoted: str, start: int | None, end: int | None) -> tuple[int, int] | None:
     """Return where a quoted part of a text stands, by its offsets or, where it stands there once, by its words.
 
-    Label Studio writes a line break inside of a quoted part as a backslash and an ``n``. None where it can't be told.
+    Label Studio writes a line break as a backslash and an ``n`` in a quoted part. Returns None where the
+    place isn't certain.
     """
     forms = dict.fromkeys((quoted, quoted.replace("\\n", "\n")))
     if start is not None:
