@@ -49,7 +49,10 @@ FREELY_UNPACKED_BYTES = 64 * 1024**2
 MOST_MEMBERS = 1000
 """Files in a zip or a folder."""
 
-_LISTS = ("data", "results", "items", "rows", "examples", "test_cases", "goldens", "traces", "runs")
+_LISTS = (
+    *("data", "results", "items", "rows", "records", "cases", "examples", "test_cases", "testCases", "goldens"),
+    *("traces", "runs"),
+)
 """Keys under which tools put the list of rows in one object; what else the object holds is then the file's head."""
 
 DOCUMENTS = (".md", ".markdown", ".html", ".htm", ".docx")

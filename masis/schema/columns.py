@@ -48,6 +48,8 @@ class Column(NamedTuple):
     """What a text looks like; "" for a word or a name."""
     item_id: str = ""
     """Where it holds a list of objects: the name of their ids, which differ."""
+    inside_text: int = 0
+    """How many of its names lead to an object that is written as text, 0 for none."""
 
     @property
     def empty(self) -> bool:
@@ -62,21 +64,32 @@ class Column(NamedTuple):
     @property
     def path(self) -> str:
         """The path that leads to it: names in quotes, as JMESPath takes any text."""
-        return ".".join(json.dumps(name) for name in self.names)
+        names = [json.dumps(name) for name in self.names]
+        if not self.inside_text:
+            return ".".join(names)
+        return ".".join((f"parsed({'.'.join(names[: self.inside_text])})", *names[self.inside_text :]))
 
 
 def columns_of(row: Mapping[str, Any]) -> tuple[Column, ...]:
     """Return the columns that a row offers, those inside of objects too."""
-    return tuple(islice(_columns(row, ()), MOST_COLUMNS))
+    return tuple(islice(_columns(row, (), 0), MOST_COLUMNS))
 
 
-def _columns(row: Mapping[str, Any], above: tuple[str, ...]) -> Iterator[Column]:
+def _columns(row: Mapping[str, Any], above: tuple[str, ...], inside_text: int) -> Iterator[Column]:
     for key, value in row.items():
         names = (*above, str(key))
-        if isinstance(value, dict) and value and len(names) < MOST_LEVELS:
-            yield from _columns(value, names)
+        inner = object_in(value)
+        if inner and len(names) < MOST_LEVELS and not (inside_text and isinstance(value, str)):
+            yield from _columns(inner, names, inside_text or (len(names) if isinstance(value, str) else 0))
         elif value is not None:
-            yield _column(names, value)
+            yield _column(names, value)._replace(inside_text=inside_text)
+
+
+def object_in(value: Any) -> dict[str, Any] | None:
+    """Return an object, also one that a tool wrote as JSON into a text; None for anything else."""
+    if isinstance(value, str) and value.lstrip()[:1] == "{":
+        value = parse_value(value)
+    return value if isinstance(value, dict) else None
 
 
 def _column(names: tuple[str, ...], value: Any) -> Column:
@@ -88,16 +101,31 @@ def _column(names: tuple[str, ...], value: Any) -> Column:
     if not isinstance(read, list) or not read:
         return Column(names, sample)
     if all(isinstance(item, str) for item in read):
+        if all(map(_IDENTIFIER.fullmatch, read)):
+            return Column(names, sample)
         return Column(names, sample, kind="texts", length=sum(map(len, read)))
     objects = [item for item in read if isinstance(item, dict)]
     items = tuple(dict.fromkeys(str(key) for item in objects[:20] for key in item))[:MOST_COLUMNS]
     texts = [(len(text), str(name)) for item in objects for name, text in item.items() if isinstance(text, str)]
-    if not texts:
+    said = name_elsewhere("text", items) is not None or any(_says_something(text) for text in _texts_of(objects))
+    if not texts or not said:
         return Column(names, sample, items)
     length, longest, named = sum(length for length, _ in texts), max(texts)[1], name_elsewhere("evidence.id", items)
     ids = [str(item.get(named)) for item in objects]  # chunks of one document may all have its id
     item_id = named if named and len(set(ids)) == len(ids) else ""
     return Column(names, sample, items, "objects", length, longest, item_id=item_id)
+
+
+_IDENTIFIER = re.compile(r"https?://\S*|[^\s\d]{0,40}\d\S*")
+"""An address, or a word with a number: what names a chunk, and is none."""
+
+
+def _texts_of(objects: Iterable[dict[str, Any]]) -> Iterator[str]:
+    return (text for item in objects for text in item.values() if isinstance(text, str))
+
+
+def _says_something(text: str) -> bool:
+    return " " in text.strip() or not text.isascii()
 
 
 _CITED = re.compile(r"\[[^\[\]\s]{1,40}\](?!\()")
@@ -164,7 +192,7 @@ def cited_by_place(answer: str, ids: Iterable[str]) -> bool:
     return numbers.isdisjoint(int(end[0]) for end in ends if end) and not any(name in answer for name in names)
 
 
-SEPARATORS = ("|", ";", "\uff1b", "\n\n", "\n")
+SEPARATORS = ("||", "|", ";", "\uff1b", "###", "<sep>", "<SEP>", "[SEP]", "\t", "\n\n", "\n")
 """What may separate chunks in one text, the most likely first."""
 
 _PATTERNS = {"---": r"(?m)^[ \t]*-{3,}[ \t]*$", "\n\n": r"\n[ \t]*\n"}

@@ -24,6 +24,7 @@ from masis.schema.columns import (
     likely_columns,
     likely_map,
     numbers_cited,
+    object_in,
     parts_of,
     separators_in,
 )
@@ -139,6 +140,8 @@ def value_of(record: Mapping[str, Any], key: str) -> Any:
         return record[key]
     value: Any = record
     for name, number in _PART.findall(key):
+        if isinstance(value, str):  # an object or a list that a tool wrote as JSON
+            value = parse_value(value)
         if name and isinstance(value, Mapping):
             value = value.get(name)
         elif number and isinstance(value, list | tuple) and int(number) < len(value):
@@ -328,12 +331,16 @@ def _holding(missing: list[str], unread: Mapping[str, Any], *, id_too: bool) -> 
 
 
 def _inside(path: str, taken: Iterable[str]) -> bool:
-    return any(path == each or path.startswith((f"{each}.", f"{each}[")) for each in taken)
+    ends = (".", "[")
+    return any(
+        path == each or path.startswith(tuple(each + end for end in ends)) or each.startswith(f"{path}.")
+        for each in taken
+    )
 
 
 def _named(field: str, unread: Mapping[str, Any]) -> bool:
     """Return whether a key, or one inside of an object, is a known other name of a field and holds what it could."""
-    levels = [unread, *(value for value in unread.values() if isinstance(value, Mapping))]
+    levels = [unread, *(inner for value in unread.values() if (inner := object_in(value)) is not None)]
     fits = (
         [str(name) for name, held in islice(each.items(), _MOST_LOOKED_AT) if _can_be(field, held)] for each in levels
     )
@@ -349,7 +356,9 @@ def _can_be(field: str, value: Any) -> bool:
 
 
 def _long_texts(value: Any, path: str, levels: int) -> Iterator[str]:
-    if isinstance(value, str):
+    if isinstance(value, str) and (inner := object_in(value)) is not None and levels:
+        yield from _long_texts(inner, path, levels)
+    elif isinstance(value, str):
         if len(value.strip()) >= LONG_TEXT:
             yield path
     elif isinstance(value, Mapping) and levels:
