@@ -30,6 +30,8 @@ WRITTEN: list[tuple[str, Any]] = [
                                                                    {"id": "b", "text": "Thus."}]),
     ("[np.str_('So.'), np.str_('Thus.')]", ["So.", "Thus."]),
     ("[1.0 2.0]", [1.0, 2.0]),
+    ("[b'So.' b'Thus.']", ["So.", "Thus."]),
+    ("{'b', 'a', 'c'}", ["b", "a", "c"]),
     # Python
     ("('So.', 'Thus.')", ["So.", "Thus."]),
     ("('So.',)", ["So."]),
