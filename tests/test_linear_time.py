@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 from collections.abc import Callable
 
@@ -15,6 +16,8 @@ from masis.audit.sentences import split_sentences
 from masis.audit.text.comparison import quotation_forms, sentence_form
 from masis.audit.text.instructions import find_instructions
 from masis.audit.text.quotes import located
+from masis.datasets.mapping.offsets import Span, in_characters, place_of
+from masis.datasets.readers.tables import read_table
 from masis.errors import InputError, InvalidRevision
 from masis.integrations.web.otlp import JSON, exported
 from masis.llm.client.reply_parsing import Unreadable, read
@@ -26,6 +29,7 @@ from masis.offline.text.tokens import tokens
 from masis.schema.answers import no_answer_in, separate_thoughts
 from masis.schema.audit import Revision
 from masis.schema.case import Evidence
+from masis.schema.reading import evidence_list
 from masis.schema.screening import Abstract
 from masis.screening.grading.designs import recognise
 from masis.screening.grading.hierarchy import place_design, sure_design
@@ -107,8 +111,29 @@ def _door(text: str) -> None:
         exported(text.encode(), JSON)
 
 
+def _evidence(text: str) -> None:
+    """As an evidence that is one text, and as an answer to which citations and labels have offsets."""
+    for answer in ("So [1].", "So [2]."):
+        with contextlib.suppress(InputError):
+            evidence_list(text, answer, {})
+    in_characters(text, [Span(3, 9), Span(LENGTH, LENGTH + 5)])
+    place_of(text, "So", 3, 5)
+
+
+def _table(text: str) -> None:
+    """As a table, with this as its header too."""
+    for delimiter in (None, ";"):
+        with contextlib.suppress(InputError):
+            list(read_table(io.BytesIO(text.encode()), text[: 1 << 16].encode(), delimiter))
+
+
 READERS: dict[Callable[[str], object], str] = {
     _door: '[¦1¦.¦ ¦{¦"¦\\¦\n¦{"a":¦[{¦,¦{}\n¦"evidence"¦é',
+    _evidence: (
+        "[¦['a' ¦[\"a\n¦('¦{'a':¦array(¦[Document(¦Document(a=¦a.¦a(¦<¦<a ¦<a<¦\\¦'''¦1¦1_¦1e¦...¦[nan ¦a;¦a; ¦a|"
+        "¦| a |\n¦|-¦|--|¦ \n¦\n\n¦---\n¦&a;¦[1] a ¦“¦\U0001f309¦-¦.; ¦a.|¦page_content='a' "
+    ),
+    _table: 'a,¦"¦""¦"a\n¦sep=;¦;¦\n¦\r¦|¦"a",¦"a"b',
     split_sentences: (
         "a¦a. ¦A. ¦.¦[¦[a. ¦(a. ¦ (¦`¦ab cd ¦!a¦.)¦ ¦\n¦-\n¦[1].¦.[1¦http://¦[1] ¦x | ¦- ¦* * ¦```\n¦。¦. [¦"
         'www.¦1. ¦U.¦\n[1]:¦[^¦【¦z. B. ¦am 3. Mai ¦3. 5. 1931 ¦A, ¦vitamin A, B and ¦"Why?" ¦「好。」¦（¦《¦क. ¦α; ¦'

@@ -173,7 +173,8 @@ def audit(
         budget = Budget(settings, max_cost)
     except InputError as error:
         raise click.UsageError(f"--max-cost: {error.problem}. {error.cure}") from error
-    read = partial(read_any, sys.stdin.buffer if file == shared.STDIO else file, *reading)
+    source = sys.stdin.buffer if file == shared.STDIO else file
+    read = partial(read_any, source, reading.profile, reading.names, sheet=reading.sheet)
     job = _AuditJob(
         file, read, settings, budget, concurrency or 1, database_path(db), to, again, retry_errors, limit, emit
     )

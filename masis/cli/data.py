@@ -108,7 +108,7 @@ def import_files(
     if suggest or save is not None:
         for file in paths:
             with shared.spooled(file) as path:
-                _suggest(path, _named(file), save, emit)
+                _suggest(path, _named(file), reading.sheet, save, emit)
         return
     if dry_run:
         for lake in lakes:
@@ -171,7 +171,7 @@ def _try(file: Path, reading: Reading, emit: Emit) -> int:
     found, shown, bad = Counter[str](), list[str](), 0
     try:
         with shared.spooled(file) as path:
-            for row in read_any(path, *reading, name=name):
+            for row in read_any(path, reading.profile, reading.names, name=name, sheet=reading.sheet):
                 errors.add_all(row.problems or row.notes)
                 bad += bool(row.problems)
                 if row.case is not None:
@@ -195,13 +195,16 @@ def _try(file: Path, reading: Reading, emit: Emit) -> int:
     return bad
 
 
-def _suggest(path: Path, name: str, save: Path | None, emit: Emit) -> None:
+def _suggest(path: Path, name: str, sheet: str | None, save: Path | None, emit: Emit) -> None:
     """Print the map that probably reads a file, two cases as it reads them, and the command that imports it."""
-    found = loading.suggest(path)
+    found = loading.suggest(path, sheet=sheet)
     emit({"file": name, "format": found.format, "map": found.names})
+    chosen_sheet = [] if sheet is None else [f"--sheet {shlex.quote(sheet)}"]
+    file = "-" if name == "stdin" else shlex.quote(name)
     if found.format:
-        option = _as_options(found.names) or "no option"
-        say(f"{name}: is read as {found.format}, with {option}. Look first: masis import {name} --dry-run")
+        options = " ".join(filter(None, (*chosen_sheet, _as_options(found.names))))
+        command = " ".join(filter(None, ("masis import", file, options, "--dry-run")))
+        say(f"{name}: is read as {found.format}, with {options or 'no option'}. Look first: {command}")
         return
     if found.profile is None:
         keys = ", ".join(found.row)
@@ -209,17 +212,19 @@ def _suggest(path: Path, name: str, save: Path | None, emit: Emit) -> None:
             f"{name}: nothing in the first row looks like a question with evidence (it holds {shortened(keys, 300)}). "
             "Name them: --map query=KEY --map evidence=KEY."
         )
-    rows = islice((row for row in read_any(path, None, found.names, name=name) if row.case or row.problems), 2)
+    read = read_any(path, None, found.names, name=name, sheet=sheet)
+    rows = islice((row for row in read if row.case or row.problems), 2)
     shown = [line for row in rows for line in (*map(str, row.problems), *(_as_read(row.case) if row.case else ()))]
     emit.lines((profile_text(found.profile), *shown))
     given = _as_options(found.names)
-    read = {part.partition(".")[0] for key in found.names.values() for part in columns_in(found.row, key)}
-    if left := [key for key in found.row if key not in read and key not in FIELDS]:
+    used = {part.partition(".")[0] for key in found.names.values() for part in columns_in(found.row, key)}
+    if left := [key for key in found.row if key not in used and key not in FIELDS]:
         say(f"Not mapped: {shortened(', '.join(left), 300)}. An id is named by --map id=KEY, else made of the content.")
     if save is not None:
         save.write_text(profile_text(found.profile), encoding="utf-8")
-        given = f"--map {save} {_as_options({SPLIT: found.names[SPLIT]} if SPLIT in found.names else {})}".rstrip()
-    say(f"Import it: masis import {name} {given}")
+        split = _as_options({SPLIT: found.names[SPLIT]} if SPLIT in found.names else {})
+        given = f"--map {shlex.quote(str(save))} {split}".rstrip()
+    say(" ".join(("Import it: masis import", file, *chosen_sheet, given)))
 
 
 def _as_options(names: dict[str, str]) -> str:
@@ -250,7 +255,10 @@ def _import_cases(
     noted = False
     try:
         with Progress("Importing", path.stat().st_size) as progress:
-            for step in workbench.imports.add_file(shared.operator(), path, *reading, name=name):
+            steps = workbench.imports.add_file(
+                shared.operator(), path, reading.profile, reading.names, name=name, sheet=reading.sheet
+            )
+            for step in steps:
                 added, unchanged, refused = step.added, step.unchanged, step.refused
                 progress.move(step.end, f"{step.rows:,} read")
                 for problem in step.problems:

@@ -154,10 +154,11 @@ def decide(
     saw: Literal["audit", "nothing"] | None = option("What of the audit you saw before. Default: not known."),
     version: int | None = option("Refuse unless the case still has this version ('masis show')."),
     file: Path | None = option(
-        "Decide every row of a file ('-' for stdin): JSON Lines or CSV of case, verdict, reason and so on, or what "
-        "Label Studio or Argilla exported.",
+        "Decide every row of a file ('-' for stdin): JSON Lines, CSV or Excel of case, verdict, reason and so on, or "
+        "what Label Studio or Argilla exported.",
         type=shared.existing_file,
     ),
+    sheet: str | None = shared.SHEET,
     dry_run: bool = option("With --file: say what would become of each row, and record nothing."),
     desk: Desk = DESK,
     emit: Emit = shared.EMIT,
@@ -182,7 +183,7 @@ def decide(
     if file is not None:
         if case or verdict:
             raise click.UsageError("--file: goes without CASE and VERDICT.")
-        _decide_file(desk, file, acknowledge=acknowledge, dry_run=dry_run, emit=emit)
+        _decide_file(desk, file, sheet, acknowledge=acknowledge, dry_run=dry_run, emit=emit)
         return
     if case is None or verdict is None or dry_run:
         raise click.UsageError("Name a case and a verdict, such as: masis decide CASE approve. Or a --file.")
@@ -217,11 +218,11 @@ def _entry_line(entry: LogEntry) -> str:
     return f"{head}{about} of {decision.case_id} by {decision.reviewer}{why}  ({entry.id})"
 
 
-def _decide_file(desk: Desk, file: Path, *, acknowledge: bool, dry_run: bool, emit: Emit) -> None:
+def _decide_file(desk: Desk, file: Path, sheet: str | None, *, acknowledge: bool, dry_run: bool, emit: Emit) -> None:
     failed = made = 0
     with shared.spooled(file) as path:
         rows: list[dict[str, Any]] = []
-        for row in read_decisions(path, name="stdin" if file == shared.STDIO else str(file)):
+        for row in read_decisions(path, name="stdin" if file == shared.STDIO else str(file), sheet=sheet):
             if isinstance(row, InputError):
                 failed += 1
                 say(str(row))

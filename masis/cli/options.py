@@ -118,11 +118,15 @@ def given_options() -> dict[str, str]:
     }
 
 
+SHEET = option("Which sheet of an Excel workbook is read: its name, or its place from 1.", "--sheet", metavar="NAME")
+
+
 class Reading(NamedTuple):
-    """How a file is read: by a profile, or by the keys that hold its fields."""
+    """How a file is read: by a profile, by the keys that hold its fields, which sheet of a workbook."""
 
     profile: Profile | str | None
     names: dict[str, str | None]
+    sheet: str | None = None
 
 
 def chosen_reading(
@@ -134,12 +138,13 @@ def chosen_reading(
         "where several columns hold a chunk each); "
         "'answer=' says that answers are to be drafted, 'id=' that ids are made of the content, 'evidence.id=' that "
         "[1] means the first chunk, 'evidence.split=|' what separates chunks in one text. "
-        "Or a TOML file that names the paths (docs/files.md).",
+        "Or a TOML file that names the paths (docs/files.md); a field that is named beside it goes before its path.",
         "--map",
         metavar="FIELD=KEY|FILE",
     ),
+    sheet: str | None = SHEET,
 ) -> Reading:
-    """Return the profile of ``--as`` or of a file that ``--map`` names, and the field map of ``--map``."""
+    """Return the profile of ``--as`` or of a file that ``--map`` names, the field map of ``--map``, and the sheet."""
     names: dict[str, str | None] = {}
     files: list[str] = [] if profile_name is None else [profile_name]
     for given in maps:
@@ -158,7 +163,7 @@ def chosen_reading(
     if len(files) > 1:
         raise click.UsageError("--as and --map FILE: give one of the two, once.")
     try:
-        return Reading(chosen_profile(files[0] if files else None), names)
+        return Reading(chosen_profile(files[0] if files else None), names, sheet)
     except InputError as error:
         named = "--map" if files[0].endswith(".toml") else "--as"
         raise click.UsageError(f"{named}: {error}") from error

@@ -15,7 +15,14 @@ from masis.datasets.mapping.profile import Profile, builtin, likely_choice, load
 from masis.datasets.mapping.reader import formats_of, read_any, source_rows
 from masis.errors import InputError
 from masis.schema.case import Case
-from masis.schema.columns import Column, cited_by_place, columns_of, likely_columns, likely_map
+from masis.schema.columns import (
+    SEPARATORS,
+    Column,
+    cited_by_place,
+    columns_of,
+    likely_columns,
+    likely_map,
+)
 from masis.schema.frames import rows_of
 from masis.schema.reading import SPLIT, FieldMap
 
@@ -28,6 +35,7 @@ def read_cases(
     profile: str | os.PathLike[str] | None = None,
     *,
     map: FieldMap | None = None,  # noqa: A002 (public)
+    sheet: str | None = None,
 ) -> list[Case]:
     """Return every case of a file, a data frame or rows: in our own format, or in that of another tool.
 
@@ -39,6 +47,7 @@ def read_cases(
         profile: The name of a built-in profile, or a TOML file of one's own; recognised where none is given.
         map: Which column or key holds a field where the names differ: ``{"answer": "response"}``, with paths such as
             ``inputs.question``. ``{"answer": None}`` says that answers are to be drafted.
+        sheet: Which sheet of an Excel workbook is read: its name, or its place from 1.
 
     Raises:
         InputError: There is no such profile, the source can't be read, or a row holds no case; the first are named.
@@ -47,7 +56,7 @@ def read_cases(
     called = str(source) if isinstance(source, str | os.PathLike) else type(source).__name__
     cases: list[Case] = []
     errors: list[InputError] = []
-    for row in read_any(_rows_of(source, map or {}), chosen_profile(profile), map, name=called):
+    for row in read_any(_rows_of(source, map or {}), chosen_profile(profile), map, name=called, sheet=sheet):
         errors.extend(row.problems)
         if row.case is not None:
             cases.append(row.case)
@@ -70,14 +79,14 @@ class Suggestion(NamedTuple):
     row: dict[str, Any]
 
 
-def suggest(source: Any) -> Suggestion:
+def suggest(source: Any, *, sheet: str | None = None) -> Suggestion:
     """Propose how to read a file, a data frame or rows: from names, types and values of the first row with all parts.
 
         masis.read_cases(source, map=masis.suggest(source).names)
 
     Raises InputError where there is no row that can be read.
     """
-    formats, row = formats_of(_rows_of(source, {}))
+    formats, row = formats_of(_rows_of(source, {}), sheet=sheet)
     if formats:
         return Suggestion(formats[0], _inside_evidence(row, builtin()[formats[0]]), None, row)
     columns = columns_of(row)
@@ -90,7 +99,7 @@ def suggest(source: Any) -> Suggestion:
         return Suggestion("", {}, None, row)
     chosen = {field: each for field, each in likely_columns(columns).items() if field != "reference"}
     names = likely_map(chosen, columns)
-    if not profile.id and (key := _id_column(source, columns, names)):
+    if not profile.id and (key := _id_column(source, sheet, columns, names)):
         names["id"] = key
         profile = profile.model_copy(update={"id": (json.dumps(key),)})
     names |= _inside_evidence(row, profile)
@@ -106,13 +115,12 @@ def _rows_of(source: Any, names: FieldMap) -> Any:
 _NAME_OF_ID = re.compile(r"(?i:(?:^|[\s_.-])(?:id|nr|no|key|number))$|(?<=[a-z])I[dD]$")
 
 
-def _id_column(source: Any, columns: Iterable[Column], names: FieldMap) -> str:
+def _id_column(source: Any, sheet: str | None, columns: Iterable[Column], names: FieldMap) -> str:
     """Return the column whose name ends as one of ids does and which differs in each of the first rows; "" for none."""
     if isinstance(source, Iterator) or hasattr(source, "read"):
         return ""  # its rows can't be read twice
-    rows = [
-        row.value for row in islice(source_rows(_rows_of(source, {})), ROWS_COMPARED) if isinstance(row.value, dict)
-    ]
+    first = islice(source_rows(_rows_of(source, {}), sheet=sheet), ROWS_COMPARED)
+    rows = [row.value for row in first if isinstance(row.value, dict)]
     free = [each.names[0] for each in columns if len(each.names) == 1 and each.shown not in names.values()]
     for key in filter(_NAME_OF_ID.search, free) if len(rows) > 1 else ():
         held = [row.get(key) for row in rows]
@@ -123,7 +131,7 @@ def _id_column(source: Any, columns: Iterable[Column], names: FieldMap) -> str:
 
 def _inside_evidence(row: dict[str, Any], profile: Profile) -> dict[str, str]:
     """Return what a map has to say of a row's evidence: what separates its chunks, that they are cited by place."""
-    for names in ({}, *({SPLIT: between} for between in ("|", "\n\n", "\n"))):
+    for names in ({}, *({SPLIT: between} for between in SEPARATORS)):
         read = next(read_any([row], profile, names), None)
         if read is not None and (case := read.case) is not None and len(case.evidence) > bool(names):
             by_place = cited_by_place(case.answer or "", (chunk.id for chunk in case.evidence))

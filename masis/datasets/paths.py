@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from functools import lru_cache
 from typing import Any
@@ -12,8 +13,8 @@ from jmespath.exceptions import JMESPathError
 
 from masis.errors import InputError
 from masis.schema.answers import is_thought
-from masis.schema.columns import parsed
 from masis.schema.explain import kind_of
+from masis.schema.literals import parse_value
 
 _NOT_SAID = frozenset({"document", "search_result", "tool_result", "tool_use", "image", "image_url", "input_file"})
 """Types of parts of a message that are no words of who sent it."""
@@ -52,7 +53,17 @@ class _Functions(functions.Functions):  # type: ignore[misc]  # the library has 
 
     @functions.signature({"types": []})  # type: ignore[untyped-decorator]
     def _func_parsed(self, value: Any) -> Any:
-        return parsed(value)
+        return parse_value(value)
+
+    @functions.signature({"types": []})  # type: ignore[untyped-decorator]
+    def _func_decoded(self, value: Any) -> Any:
+        """What a tool wrote as JSON whatever it is: a text in quotes too, which ``parsed`` leaves as it is."""
+        if isinstance(value, str) and value.startswith('"') and value.endswith('"') and len(value) > 1:
+            try:
+                return json.loads(value)
+            except ValueError:
+                return value
+        return parse_value(value)
 
     @functions.signature({"types": []})  # type: ignore[untyped-decorator]
     def _func_text(self, value: Any) -> str | None:
@@ -97,12 +108,6 @@ class _Functions(functions.Functions):  # type: ignore[misc]  # the library has 
             {"id": match[1], "text": text[match.end() :]} if match else text
             for match, text in zip(found, texts, strict=True)
         ]
-
-    @functions.signature({"types": []})  # type: ignore[untyped-decorator]
-    def _func_listed(self, value: Any) -> Any:
-        """A list as JSON or with ``|`` between its items, as DeepEval writes tables; any other value as it is."""
-        read = parsed(value)
-        return [part.strip() for part in read.split("|")] if isinstance(read, str) and "|" in read else read
 
     @functions.signature({"types": []})  # type: ignore[untyped-decorator]
     def _func_nested(self, value: Any) -> Any:

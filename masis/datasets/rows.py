@@ -1,13 +1,13 @@
-"""The rows of a file, however it is packed: JSON Lines, a JSON list or object, CSV, TSV, Parquet, documents.
+"""The rows of a file, however it is packed: JSON Lines, a JSON list or object, CSV, TSV, Excel, Parquet, documents.
 
-JSON Lines, JSON lists, tables and Parquet are read a row at a time, one JSON object whole. What one row, one document
-and one archive may hold is limited, so that no file fills memory or disk: a small archive can unpack to anything.
+JSON Lines, JSON lists, tables, sheets and Parquet are read a row at a time, one JSON object whole.
+What one row, one document and one archive may hold is limited, so that no file fills memory or disk:
+a small archive can unpack to anything.
 """
 
 from __future__ import annotations
 
 import codecs
-import csv
 import gzip
 import io
 import re
@@ -20,8 +20,18 @@ from typing import IO, Any, BinaryIO, NamedTuple, cast
 
 from masis.datasets.paths import value_at
 from masis.datasets.readers.documents import read_document
-from masis.datasets.readers.lines import MAX_LINE_BYTES, not_utf8, open_lines, read_lines, refuse_other_formats
+from masis.datasets.readers.lines import (
+    MAX_LINE_BYTES,
+    not_utf8,
+    open_lines,
+    read_lines,
+    refuse_markup,
+    refuse_other_formats,
+    refuse_packages,
+)
 from masis.datasets.readers.strict_json import parse_item, parse_object
+from masis.datasets.readers.tables import TableRow, read_table
+from masis.datasets.readers.workbooks import MOST_WORKBOOK_BYTES, read_workbook
 from masis.errors import InputError
 from masis.schema.explain import kind_of
 from masis.schema.frames import plain
@@ -39,13 +49,17 @@ FREELY_UNPACKED_BYTES = 64 * 1024**2
 MOST_MEMBERS = 1000
 """Files in a zip or a folder."""
 
-_LISTS = ("data", "results", "items", "rows", "examples", "test_cases", "goldens", "traces", "runs")
+_LISTS = (
+    *("data", "results", "items", "rows", "records", "cases", "examples", "test_cases", "testCases", "goldens"),
+    *("traces", "runs"),
+)
 """Keys under which tools put the list of rows in one object; what else the object holds is then the file's head."""
 
 DOCUMENTS = (".md", ".markdown", ".html", ".htm", ".docx")
 """How the names of documents end, each of them one answer with its sources."""
 
-_DATA = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".parquet")
+WORKBOOKS = (".xlsx", ".xlsm")
+_DATA = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".parquet", *WORKBOOKS)
 _BLANKS = re.compile(r"[ \t\r\n]*")
 
 
@@ -87,11 +101,14 @@ def _too_much() -> InputError:
     return InputError("unpacks to more than is allowed", cure="Unpack it, and import its parts.")
 
 
-def read_rows(source: Path | BinaryIO, rows_at: tuple[str, ...] = (), *, name: str | None = None) -> Iterator[Row]:
+def read_rows(
+    source: Path | BinaryIO, rows_at: tuple[str, ...] = (), *, name: str | None = None, sheet: str | None = None
+) -> Iterator[Row]:
     """Yield the rows of a file, of the files in a folder or an archive, or of a stream of bytes, which is not packed.
 
-    ``rows_at`` are the paths to the list of rows in one JSON object, ``name`` is the file's where the path is another,
-    such as that of an upload. Raises InputError where it can't be opened, unpacked or read.
+    ``rows_at`` are the paths to the list of rows in one JSON object, ``name`` is the file's where the
+    path is another, such as that of an upload, ``sheet`` which sheet of an Excel workbook is read.
+    Raises InputError where it can't be opened, unpacked or read.
     """
     if not isinstance(source, Path):
         buffered = source if hasattr(source, "peek") else io.BufferedReader(cast("io.RawIOBase", source))
@@ -104,7 +121,7 @@ def read_rows(source: Path | BinaryIO, rows_at: tuple[str, ...] = (), *, name: s
     if source.is_dir():
         for path in _readable([each.relative_to(source).as_posix() for each in source.rglob("*") if each.is_file()]):
             with (source / path).open("rb") as file:
-                for row in _rows(file, path, rows_at):
+                for row in _rows(file, path, rows_at, sheet):
                     yield row._replace(member=path)
         return
     called = Path(name or source.name).name
@@ -114,7 +131,7 @@ def read_rows(source: Path | BinaryIO, rows_at: tuple[str, ...] = (), *, name: s
         most = min(MOST_UNPACKED_BYTES, max(FREELY_UNPACKED_BYTES, MOST_TIMES * size))
         file.seek(0)
         if magic.startswith(b"PK\x03\x04"):
-            yield from _zipped(file, called, rows_at, most)
+            yield from _zipped(file, called, rows_at, most, sheet)
         elif magic.startswith(b"\x1f\x8b"):
             with gzip.GzipFile(fileobj=file) as unpacked:
                 for row in _rows(_limited(cast("IO[bytes]", unpacked), most), called.removesuffix(".gz"), rows_at):
@@ -123,8 +140,14 @@ def read_rows(source: Path | BinaryIO, rows_at: tuple[str, ...] = (), *, name: s
             yield from _rows(file, called, rows_at)
 
 
+def _is_hidden(path: str) -> bool:
+    """Return whether a file is a program's own: hidden ones, checkpoints of notebooks, macOS's, Excel's locks."""
+    return any(part.startswith((".", "~$")) or part == "__MACOSX" for part in path.split("/"))
+
+
 def _readable(names: list[str]) -> list[str]:
     """Return the files of a folder or an archive that are read. Raises InputError where there are too many, or none."""
+    names = [each for each in names if not _is_hidden(each)]
     if len(names) > MOST_MEMBERS:
         raise InputError(f"holds {len(names):,} files, more than {MOST_MEMBERS:,}", cure="Give its parts one by one.")
     found = sorted(each for each in names if each.lower().endswith(_DATA))
@@ -140,7 +163,7 @@ def _limited(stream: IO[bytes], most: int) -> BinaryIO:
     return cast("BinaryIO", io.BufferedReader(_Limited(stream, most), 1 << 20))
 
 
-def _zipped(file: BinaryIO, name: str, rows_at: tuple[str, ...], most: int) -> Iterator[Row]:
+def _zipped(file: BinaryIO, name: str, rows_at: tuple[str, ...], most: int, sheet: str | None) -> Iterator[Row]:
     try:
         archive = zipfile.ZipFile(file)
     except zipfile.BadZipFile as error:
@@ -148,7 +171,9 @@ def _zipped(file: BinaryIO, name: str, rows_at: tuple[str, ...], most: int) -> I
     with archive:
         members = {member.filename: member for member in archive.infolist() if not member.is_dir()}
         if "xl/workbook.xml" in members:
-            raise InputError("is an Excel workbook", cure="Save its sheet as CSV UTF-8, and import that file.")
+            yield from _workbook(file, sheet)
+            return
+        refuse_packages(members)
         if "word/document.xml" in members:
             if sum(member.file_size for member in members.values()) > most:
                 raise _too_much()
@@ -164,11 +189,24 @@ def _zipped(file: BinaryIO, name: str, rows_at: tuple[str, ...], most: int) -> I
             except (RuntimeError, NotImplementedError, zipfile.BadZipFile) as error:
                 raise InputError(f"{each} can't be unpacked ({error})", cure="Unpack it first.") from error
             with stream:
-                for row in _rows(_limited(stream, members[each].file_size), each, rows_at):
+                for row in _rows(_limited(stream, members[each].file_size), each, rows_at, sheet):
                     yield row._replace(member=each, end=file.tell())
 
 
-def _rows(stream: BinaryIO, name: str, rows_at: tuple[str, ...]) -> Iterator[Row]:
+def _workbook(file: BinaryIO, sheet: str | None) -> Iterator[Row]:
+    if not file.seekable():
+        content = file.read(MOST_WORKBOOK_BYTES + 1)
+        if len(content) > MOST_WORKBOOK_BYTES:
+            raise _too_much()
+        file = io.BytesIO(content)
+    yield from _of_table(read_workbook(file, sheet))
+
+
+def _of_table(rows: Iterator[TableRow]) -> Iterator[Row]:
+    return (Row(row.line, row.end, row.cells, table=not isinstance(row.cells, InputError)) for row in rows)
+
+
+def _rows(stream: BinaryIO, name: str, rows_at: tuple[str, ...], sheet: str | None = None) -> Iterator[Row]:
     suffix = Path(name.lower()).suffix
     start = cast("io.BufferedReader", stream).peek(1 << 16)[: 1 << 16]
     if suffix in DOCUMENTS:
@@ -177,11 +215,15 @@ def _rows(stream: BinaryIO, name: str, rows_at: tuple[str, ...]) -> Iterator[Row
     if start.startswith(b"PAR1"):
         yield from _parquet(stream)
         return
+    if suffix in WORKBOOKS and start.startswith(b"PK\x03\x04"):
+        yield from _workbook(stream, sheet)
+        return
     refuse_other_formats(start)
+    refuse_markup(start)
     text = start.removeprefix(codecs.BOM_UTF8).lstrip()
-    json_by_name = suffix in (".json", ".jsonl", ".ndjson") or name in ("stdin", "body")
+    json_by_name = suffix in (".json", ".jsonl", ".ndjson") or name == "body"
     if suffix in (".csv", ".tsv") or (not json_by_name and text[:1] not in (b"{", b"[", b"")):
-        yield from _table(stream, "\t" if suffix == ".tsv" else None)
+        yield from _of_table(read_table(stream, start, "\t" if suffix == ".tsv" else None))
     elif text.startswith(b"["):
         yield from _list(stream)
     elif _spread(text):
@@ -342,49 +384,6 @@ def row_of(number: int, end: int, value: Any) -> Row:
     if isinstance(value, dict | InputError):
         return Row(number, end, value)
     return Row(number, end, InputError(f"is {kind_of(value)}, must be an object", cure="Make each row an object."))
-
-
-def _table(stream: BinaryIO, delimiter: str | None) -> Iterator[Row]:
-    text = io.TextIOWrapper(stream, "utf-8-sig", newline="")
-    csv.field_size_limit(MAX_LINE_BYTES)
-    try:
-        header_line = text.readline(1 << 20)
-        if "\x00" in header_line:
-            raise InputError("is no text: it holds null bytes", cure="Save it as CSV UTF-8.", line=1)
-        if delimiter is None:
-            delimiter = max((",", ";", "\t"), key=header_line.count)
-        header = next(csv.reader([header_line], delimiter=delimiter), [])
-        if len(set(header)) < len(header):
-            twice = next(column for column in header if header.count(column) > 1)
-            raise InputError(f"has two columns named {twice[:40]!r}", cure="Rename one.", line=1)
-        rows = csv.reader(_short_lines(text), delimiter=delimiter, strict=True)
-        end, before = len(header_line), 1
-        for row in rows:
-            line, before = before + 1, 1 + rows.line_num
-            end += sum(map(len, row)) + len(row)
-            if not any(row):
-                continue
-            if len(row) > len(header):
-                problem = f"has {len(row)} columns, the first line names {len(header)}"
-                yield Row(line, end, InputError(problem, cure="Put text that holds the delimiter in quotes."))
-                continue
-            yield Row(line, end, {key: cell for key, cell in zip(header, row, strict=False) if key}, table=True)
-    except UnicodeDecodeError as error:
-        raise not_utf8(error) from error
-    except csv.Error as error:
-        if "field larger" in str(error):
-            most = f"{MAX_LINE_BYTES // 2**20} MiB"
-            raise InputError(f"has a cell of more than {most}", cure="Close its quote, or split it.") from error
-        raise InputError(f"is no table that can be read ({error})", cure='Put text in quotes, " as "".') from error
-    finally:
-        text.detach()
-
-
-def _short_lines(text: io.TextIOWrapper) -> Iterator[str]:
-    while line := text.readline(MAX_LINE_BYTES):
-        if len(line) == MAX_LINE_BYTES:
-            raise InputError(f"has a line of more than {MAX_LINE_BYTES // 2**20} MiB", cure="Split it.")
-        yield line
 
 
 def _parquet(stream: BinaryIO) -> Iterator[Row]:

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
-from masis.schema.columns import parsed
+from masis.schema.literals import parse_value
 from masis.schema.explain import name_elsewhere
 from masis.schema.wording import shortened
 
@@ -289,7 +289,7 @@ def _failed_call(text: str) -> dict[str, str] | None:
     """Return that a text in the place of an answer is the error of a failed call."""
     if len(text) > _LONGEST_FAILURE:
         return None
-    message, held = None, parsed(text)
+    message, held = None, parse_value(text)
     if _FAILED_CALL.match(text):
         message = text
     elif found := _ERROR_PAGE.match(text):

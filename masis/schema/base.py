@@ -62,7 +62,7 @@ class InvalidRecord(InputError, ValueError):
 class InputRecord(OpenRecord):
     """An open record that people make in Python: what is wrong with it is an InputError, with field and cure.
 
-    Records that are read (``model_validate``) don't come through here: their readers say which line is wrong.
+    ``model_validate`` doesn't come through here, unless a record says so as ``Case`` does.
     """
 
     if not TYPE_CHECKING:  # type checkers know the fields from the class

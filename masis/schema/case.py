@@ -17,11 +17,19 @@ from pydantic_core import PydanticCustomError
 from masis.errors import InputError
 from masis.schema import limits
 from masis.schema.answers import NoAnswerCode, Separated, no_answer_in, separate_thoughts, thoughts_in
-from masis.schema.base import InputRecord, OpenRecord
+from masis.schema.base import InputRecord, InvalidRecord, OpenRecord
 from masis.schema.documents import TEXT_KEYS, is_document, read_document
 from masis.schema.explain import explain, kind_of
 from masis.schema.frames import is_frame
-from masis.schema.reading import ANSWERING_ROLES, ASKING_ROLES, FieldMap, content_id, readable, words_of
+from masis.schema.reading import (
+    ANSWERING_ROLES,
+    ASKING_ROLES,
+    FieldMap,
+    content_id,
+    id_text,
+    readable,
+    words_of,
+)
 from masis.schema.storable import refuse_unstorable
 
 ClaimVerdict = Literal["supported", "partial", "contradicted", "unsupported", "unverifiable", "unscored"]
@@ -88,6 +96,7 @@ def _chunk(given: Any, number: int, field: str) -> Evidence:
         about = {"source": read.path, "type": read.type, "score": read.score, "metadata": dict(read.metadata)}
         about["given_id"] = given.get("given_id") if isinstance(given, Mapping) else None
         data |= {name: value for name, value in about.items() if value not in (None, "", {})}
+    data["id"] = id_text(data["id"])
     try:
         return Evidence.model_validate(data)
     except (ValidationError, TypeError) as error:
@@ -232,6 +241,45 @@ class Case(InputRecord):
     def _understood(cls, data: dict[str, Any]) -> dict[str, Any]:
         return _completed(readable(data))
 
+    @classmethod
+    def model_validate(cls, obj: Any, **options: Any) -> Self:
+        """Return the case that a record holds, read as ``Case(**record)`` reads it; ``options`` are pydantic's.
+
+        Raises:
+            InvalidRecord: The record holds no case, or a part of it may be under a key that nothing reads.
+
+        """
+        if not isinstance(obj, Mapping):
+            return super().model_validate(obj, **options)
+        try:
+            limits.check_nesting(obj)
+            case = super().model_validate(cls._understood({str(key): value for key, value in obj.items()}), **options)
+            case._verify()
+        except ValidationError as error:
+            raise InvalidRecord.of(explain(error)) from None
+        except InputError as error:
+            raise InvalidRecord.of(error) from None
+        return case
+
+    @classmethod
+    def model_validate_json(cls, json_data: str | bytes | bytearray, **options: Any) -> Self:
+        """Return the case that a record in JSON holds, as ``model_validate`` reads it. Raises InvalidRecord."""
+        try:
+            record = json.loads(json_data)
+        except (ValueError, RecursionError):
+            return super().model_validate_json(json_data, **options)  # whose error names the place
+        return cls.model_validate(record, **options)
+
+    @classmethod
+    def from_stored(cls, record: str | bytes | Mapping[str, Any]) -> Self:
+        """Return a case from its own form, as ``to_json_dict`` writes it: nothing is looked for under another key.
+
+        Raises pydantic's ValidationError.
+        """
+        if isinstance(record, Mapping):
+            return super().model_validate(record)
+        return super().model_validate_json(record)
+
     def _verify(self) -> None:
         if not self.query.strip():
             raise InputError("is blank", cure='Add the question as "query": "...".', field="query")
@@ -342,7 +390,7 @@ def _read(record: Mapping[str, Any], names: FieldMap | None) -> Case:
     limits.check_nesting(record)
     data = _completed(readable(record, names))
     try:
-        case = Case.model_validate(data)
+        case = Case.from_stored(data)
     except ValidationError as error:
         raise explain(error) from None
     case._verify()
@@ -352,7 +400,9 @@ def _read(record: Mapping[str, Any], names: FieldMap | None) -> Case:
 def _completed(data: dict[str, Any]) -> dict[str, Any]:
     """Return the fields with evidence as chunks, thoughts apart, and an id of the content where there is none."""
     given = data.get("evidence")
-    as_ours = type(given) is list and all(type(each) is dict and "id" in each and "text" in each for each in given)
+    as_ours = type(given) is list and all(
+        type(each) is dict and type(each.get("id")) is str and "text" in each for each in given
+    )
     if given is not None and not as_ours:  # what is in our form already is validated with the case, in one go
         data = {**data, "evidence": evidence_of(given)}
     return _answered(data if "id" in data else {"id": content_id(data), **data})

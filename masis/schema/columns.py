@@ -6,7 +6,6 @@ text. What an error names, what ``--suggest`` proposes and what a page of import
 
 from __future__ import annotations
 
-import ast
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -15,10 +14,8 @@ from operator import attrgetter
 from typing import Any, Literal, NamedTuple
 
 from masis.schema.explain import name_elsewhere
+from masis.schema.literals import parse_value
 from masis.schema.wording import shortened
-
-MOST_NESTED_TEXT = 16 * 1024 * 1024
-"""Characters of JSON inside of a text that are read; longer ones stay text."""
 
 LONG_TEXT = 60
 """Characters from which a text that nothing reads is taken for a part of the case: a note or a label is shorter."""
@@ -51,6 +48,8 @@ class Column(NamedTuple):
     """What a text looks like; "" for a word or a name."""
     item_id: str = ""
     """Where it holds a list of objects: the name of their ids, which differ."""
+    inside_text: int = 0
+    """How many of its names lead to an object that is written as text, 0 for none."""
 
     @property
     def empty(self) -> bool:
@@ -65,42 +64,68 @@ class Column(NamedTuple):
     @property
     def path(self) -> str:
         """The path that leads to it: names in quotes, as JMESPath takes any text."""
-        return ".".join(json.dumps(name) for name in self.names)
+        names = [json.dumps(name) for name in self.names]
+        if not self.inside_text:
+            return ".".join(names)
+        return ".".join((f"parsed({'.'.join(names[: self.inside_text])})", *names[self.inside_text :]))
 
 
 def columns_of(row: Mapping[str, Any]) -> tuple[Column, ...]:
     """Return the columns that a row offers, those inside of objects too."""
-    return tuple(islice(_columns(row, ()), MOST_COLUMNS))
+    return tuple(islice(_columns(row, (), 0), MOST_COLUMNS))
 
 
-def _columns(row: Mapping[str, Any], above: tuple[str, ...]) -> Iterator[Column]:
+def _columns(row: Mapping[str, Any], above: tuple[str, ...], inside_text: int) -> Iterator[Column]:
     for key, value in row.items():
         names = (*above, str(key))
-        if isinstance(value, dict) and value and len(names) < MOST_LEVELS:
-            yield from _columns(value, names)
+        inner = object_in(value)
+        if inner and len(names) < MOST_LEVELS and not (inside_text and isinstance(value, str)):
+            yield from _columns(inner, names, inside_text or (len(names) if isinstance(value, str) else 0))
         elif value is not None:
-            yield _column(names, value)
+            yield _column(names, value)._replace(inside_text=inside_text)
+
+
+def object_in(value: Any) -> dict[str, Any] | None:
+    """Return an object, also one that a tool wrote as JSON into a text; None for anything else."""
+    if isinstance(value, str) and value.lstrip()[:1] == "{":
+        value = parse_value(value)
+    return value if isinstance(value, dict) else None
 
 
 def _column(names: tuple[str, ...], value: Any) -> Column:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
     sample = shortened(" ".join(text[: 4 * EXCERPT].split()), EXCERPT)
-    read = parsed(value)
+    read = parse_value(value)
     if isinstance(read, str):
         return Column(names, sample, kind="text", length=len(read.strip()), form=_form(read.strip()))
     if not isinstance(read, list) or not read:
         return Column(names, sample)
     if all(isinstance(item, str) for item in read):
+        if all(map(_IDENTIFIER.fullmatch, read)):
+            return Column(names, sample)
         return Column(names, sample, kind="texts", length=sum(map(len, read)))
     objects = [item for item in read if isinstance(item, dict)]
     items = tuple(dict.fromkeys(str(key) for item in objects[:20] for key in item))[:MOST_COLUMNS]
     texts = [(len(text), str(name)) for item in objects for name, text in item.items() if isinstance(text, str)]
-    if not texts:
+    said = name_elsewhere("text", items) is not None or any(_says_something(text) for text in _texts_of(objects))
+    if not texts or not said:
         return Column(names, sample, items)
     length, longest, named = sum(length for length, _ in texts), max(texts)[1], name_elsewhere("evidence.id", items)
     ids = [str(item.get(named)) for item in objects]  # chunks of one document may all have its id
     item_id = named if named and len(set(ids)) == len(ids) else ""
     return Column(names, sample, items, "objects", length, longest, item_id=item_id)
+
+
+_IDENTIFIER = re.compile(r"https?://\S*|[^\s\d]{0,40}\d\S*")
+"""An address, or a word with a number: what names a chunk, and is none."""
+
+
+def _texts_of(objects: Iterable[dict[str, Any]]) -> Iterator[str]:
+    return (text for item in objects for text in item.values() if isinstance(text, str))
+
+
+def _says_something(text: str) -> bool:
+    return " " in text.strip() or not text.isascii()
 
 
 _CITED = re.compile(r"\[[^\[\]\s]{1,40}\](?!\()")
@@ -120,33 +145,16 @@ def _form(text: str) -> Literal["", "question", "cited", "numbered", "sentence"]
     return "sentence" if len(text) >= LONG_TEXT or (" " in text and text.endswith((".", "!", "\u2026"))) else ""
 
 
-def parsed(value: Any) -> Any:
-    """Return what a text of JSON, or of a Python list as pandas writes it, holds; any other value as it is."""
-    if not isinstance(value, str) or len(value) > MOST_NESTED_TEXT:
-        return value
-    opening = value.lstrip()[:1]
-    if opening not in ("[", "{"):
-        return value
-    try:
-        return json.loads(value)
-    except (ValueError, RecursionError):
-        pass
-    try:
-        read = ast.literal_eval(value.strip())
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
-        return value
-    return read if isinstance(read, list | dict) else value
-
-
 def chunks_in(value: Any, answer: str = "") -> Any:
     """Return the items of an evidence written as one text, where it is certain that it holds several.
 
     A list as text; lines that begin with ``[1]``, ``[2]``..., counting up; ``[1]`` to the last number inside of a line,
     or lines of dashes, where sentences end before them or the ``answer`` cites one of them by its place; ``|`` between
-    as many parts as the answer's citations count up to. Numbers begin the text and are ids.
-    Any other value is returned as ``parsed`` reads it.
+    as many parts as the answer's citations count up to, or right behind the end of a sentence, without a blank, as
+    DeepEval joins chunks. Numbers begin the text and are ids.
+    Any other value is returned as ``parse_value`` reads it.
     """
-    read = parsed(value)
+    read = parse_value(value)
     if not isinstance(read, str):
         return read
     highest = max(numbers_cited(answer), default=0)
@@ -163,8 +171,11 @@ def chunks_in(value: Any, answer: str = "") -> Any:
     ruled = parts_of(read, "---")
     if _certain(ruled, highest):
         return ruled
+    if "|" not in read or is_markdown_table(read):
+        return read
     listed = parts_of(read, "|")
-    return listed if len(listed) == highest >= 2 else read
+    joined = _JOINED["|"].search(read) and not _BLANK_BESIDE["|"].search(read) and _end_as_sentences(listed)
+    return listed if joined or len(listed) == highest >= 2 else read
 
 
 def numbers_cited(answer: str) -> set[int]:
@@ -181,19 +192,61 @@ def cited_by_place(answer: str, ids: Iterable[str]) -> bool:
     return numbers.isdisjoint(int(end[0]) for end in ends if end) and not any(name in answer for name in names)
 
 
+SEPARATORS = ("||", "|", ";", "\uff1b", "###", "<sep>", "<SEP>", "[SEP]", "\t", "\n\n", "\n")
+"""What may separate chunks in one text, the most likely first."""
+
+_PATTERNS = {"---": r"(?m)^[ \t]*-{3,}[ \t]*$", "\n\n": r"\n[ \t]*\n"}
+_JOINED = {"|": re.compile(r"\S\|\S"), ";": re.compile(r"\S;\S")}
+_BLANK_BESIDE = {"|": re.compile(r"\s\||\|\s"), ";": re.compile(r"\s;|;\s")}
+_ENTITY = re.compile(r"&#?\w{1,20};")
+_RULE_OF_A_TABLE = re.compile(r"^[ \t]*+\|?[ \t]*+:?-{2,}:?[ \t]*+\|[ \t:|-]*+$", re.MULTILINE)
+"""The line of dashes below the head of a Markdown table."""
+
+
+def is_markdown_table(text: str) -> bool:
+    """Return whether the ``|`` in a text are those of a table: they separate its columns, not chunks."""
+    if _RULE_OF_A_TABLE.search(text):
+        return True
+    lines = [line.strip() for line in text.splitlines() if "|" in line]
+    return all(len(line) > 1 and line[0] == line[-1] == "|" for line in lines)
+
+
 def parts_of(text: str, separator: str) -> list[str]:
-    """Return what stands between the separators; ``---`` is a line of dashes, ``|`` has blanks on both sides."""
-    pattern = {"---": r"(?m)^[ \t]*-{3,}[ \t]*$", "|": r"\s\|\s", "\n\n": r"\n[ \t]*\n"}.get(separator)
+    """Return what stands between the separators; ``---`` is a line of dashes."""
+    pattern = _PATTERNS.get(separator)
     parts = re.split(pattern, text) if pattern else text.split(separator)
     return [part.strip() for part in parts if part.strip()]
 
 
 def separators_in(text: str, count: int) -> Iterator[tuple[str, int]]:
-    """Yield what may separate at least ``count`` chunks in a text, and how many; a line break only behind sentences."""
-    for between in ("|", "\n\n", "\n"):
-        parts = parts_of(text, between)
-        if len(parts) >= count and (between != "\n" or all(map(_SENTENCE_END.search, parts))):
+    """Yield what may separate chunks in a text, and how many there would be.
+
+    Where an answer cites a number of 2 or more, ``count``, anything that gives as many parts may; a line break only
+    behind sentences. Else a ``|`` or ``;`` behind the end of each sentence, or without a blank beside it: prose has
+    neither.
+    """
+    for between in SEPARATORS:
+        if between not in text or (count < 2 and between not in _JOINED):
+            continue
+        if between == "|" and is_markdown_table(text):
+            continue
+        parts = parts_of(_ENTITY.sub("", text) if between == ";" else text, between)
+        if len(parts) < 2:
+            continue
+        if count >= 2:
+            if len(parts) >= count and (between != "\n" or all(map(_SENTENCE_END.search, parts))):
+                yield between, len(parts)
+        elif between in _JOINED and (_end_as_sentences(parts) or _are_joined(text, between, parts)):
             yield between, len(parts)
+
+
+def _end_as_sentences(parts: list[str]) -> bool:
+    return len(parts) > 1 and all(map(_SENTENCE_END.search, parts[:-1]))
+
+
+def _are_joined(text: str, between: str, parts: list[str]) -> bool:
+    """Return whether parts of several words are joined without a blank, which code in a text rarely is either."""
+    return not _BLANK_BESIDE[between].search(text) and all(" " in part for part in parts)
 
 
 def _texts_after(marks: list[re.Match[str]], text: str) -> list[str]:
@@ -206,7 +259,7 @@ def _texts_after(marks: list[re.Match[str]], text: str) -> list[str]:
 
 
 def _certain(parts: list[str], highest: int) -> bool:
-    return len(parts) > 1 and (2 <= highest <= len(parts) or all(map(_SENTENCE_END.search, parts[:-1])))
+    return len(parts) > 1 and (2 <= highest <= len(parts) or _end_as_sentences(parts))
 
 
 def likely_columns(

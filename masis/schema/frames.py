@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from datetime import date, datetime, time
 from decimal import Decimal
 from typing import Any
@@ -13,7 +12,7 @@ from pydantic import BaseModel
 
 from masis.errors import InputError
 from masis.schema.explain import kind_of
-from masis.schema.reading import FieldMap, checked_names, columns_in, evidence_in, value_of
+from masis.schema.reading import FieldMap, checked_names, columns_in
 
 
 def is_frame(source: Any) -> bool:
@@ -28,7 +27,7 @@ def is_frame(source: Any) -> bool:
 def rows_of(source: Any, names: FieldMap | None = None) -> Iterable[Mapping[str, Any]]:
     """Return the rows of a frame, a table, a data set or an iterable, as mappings of plain values.
 
-    A frame's missing values are absent, its numbers under ``id`` texts, one text of evidence is a list.
+    A frame's missing values are absent.
 
     Raises InputError where it is none of these, or a column that ``names`` maps is not there.
     """
@@ -48,7 +47,7 @@ def rows_of(source: Any, names: FieldMap | None = None) -> Iterable[Mapping[str,
         for part in () if key is None or "." in field else columns_in(columns, key):
             if part not in columns and part.partition(".")[0] not in columns:
                 raise _no_column(field, part, columns)
-    return _frame_rows(source, names or {})
+    return _frame_rows(source)
 
 
 def _no_column(field: str, key: str, columns: list[str]) -> InputError:
@@ -57,7 +56,7 @@ def _no_column(field: str, key: str, columns: list[str]) -> InputError:
     return InputError(f"names the column {key!r} for {field}, which is not there", cure=cure, field="map")
 
 
-def _frame_rows(source: Any, names: FieldMap) -> Iterator[dict[str, Any]]:
+def _frame_rows(source: Any) -> Iterator[dict[str, Any]]:
     if hasattr(source, "to_pylist"):
         given: Iterable[Any] = (row for batch in source.to_batches(1000) for row in batch.to_pylist())
     elif hasattr(source, "itertuples"):
@@ -66,15 +65,7 @@ def _frame_rows(source: Any, names: FieldMap) -> Iterator[dict[str, Any]]:
     else:
         given = iter(source)
     for row in given:
-        read = {key: value for key, value in plain(row).items() if value is not None}
-        if isinstance(read.get("id"), int | float):
-            read["id"] = str(read["id"])
-        text, query, answer = (value_of(read, names.get(field) or field) for field in ("evidence", "query", "answer"))
-        if isinstance(text, str) and text is read.get("evidence") and isinstance(query, str):
-            with suppress(InputError):  # raised again when the row is read, with its place
-                chunks = evidence_in(text, answer, names)
-                read["evidence"] = [chunks] if isinstance(chunks, str) else chunks
-        yield read
+        yield {key: value for key, value in plain(row).items() if value is not None}
 
 
 def plain(value: Any) -> Any:

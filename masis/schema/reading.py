@@ -25,12 +25,13 @@ from masis.schema.columns import (
     likely_columns,
     likely_map,
     numbers_cited,
-    parsed,
+    object_in,
     parts_of,
     separators_in,
 )
 from masis.schema.documents import ID_KEYS, TEXT_KEYS
 from masis.schema.explain import kind_of, name_elsewhere
+from masis.schema.literals import parse_value, why_unreadable
 from masis.schema.wording import shortened
 
 FieldMap = Mapping[str, str | None]
@@ -68,8 +69,10 @@ def readable(record: Mapping[str, Any], names: FieldMap | None = None) -> dict[s
     """
     names = names or {}
     data = of_conversation(mapped(record, names) if names else dict(record))
+    if "id" in data:
+        data["id"] = id_text(data["id"])
     if isinstance(text := data.get("evidence"), str):
-        evidence_in(text, data.get("answer"), names)  # which says what to do, where it is a list in one text
+        data["evidence"] = evidence_list(text, data.get("answer"), names)
     if "no_answer" in data or no_answer_in(data, data.get("answer")):  # that is why it is absent
         names = {**names, "answer": None}
     refuse_unread(data, (key for key in data if key not in FIELDS), names)
@@ -112,10 +115,8 @@ def mapped(record: Mapping[str, Any], names: FieldMap) -> dict[str, Any]:
     keys = (key for field, key in names.items() if key and field != SPLIT)
     for moved in {part for key in keys for part in columns_in(record, key)} - kept:
         data.pop(moved, None)
-    if isinstance(data.get("evidence"), str) and any(field.startswith("evidence") for field in names):
-        given = data["evidence"]
-        read = [] if is_empty(given) else evidence_in(given, data.get("answer"), names)
-        data["evidence"] = [read] if isinstance(read, str | Mapping) else read
+    if isinstance(text := data.get("evidence"), str) and any(field.startswith("evidence") for field in names):
+        data["evidence"] = evidence_list(text, data.get("answer"), names)
     inside = {field.partition(".")[2]: key for field, key in names.items() if field in CHUNK_FIELDS}
     if inside and isinstance(data.get("evidence"), list | tuple):
         data["evidence"] = [_chunk_mapped(chunk, inside, number) for number, chunk in enumerate(data["evidence"], 1)]
@@ -142,6 +143,8 @@ def value_of(record: Mapping[str, Any], key: str) -> Any:
         return record[key]
     value: Any = record
     for name, number in _PART.findall(key):
+        if isinstance(value, str):  # an object or a list that a tool wrote as JSON
+            value = parse_value(value)
         if name and isinstance(value, Mapping):
             value = value.get(name)
         elif number and isinstance(value, list | tuple) and int(number) < len(value):
@@ -158,33 +161,57 @@ def is_empty(value: Any) -> bool:
     return isinstance(value, list | tuple | Mapping) and not value
 
 
+def id_text(value: Any) -> Any:
+    """Return an id as text where it is a number, ``7`` of 7 and of 7.0; any other value as it is.
+
+    pandas makes floats of a column of whole numbers in which one is missing.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return value
+    return str(int(value)) if isinstance(value, int) or value.is_integer() else repr(value)
+
+
 def _shaped(field: str, value: Any) -> Any:
-    """Return a mapped value in the form of its field: one text is a list of evidence, a number an id."""
-    if field == "id" and isinstance(value, int | float) and not isinstance(value, bool):
-        return str(value)
+    """Return a mapped value in the form of its field: one object is a list of evidence."""
     return [value] if field == "evidence" and isinstance(value, Mapping) else value
+
+
+def evidence_list(text: str, answer: Any, names: FieldMap) -> list[Any]:
+    """Return an evidence that is one text as a list of chunks. Raises InputError as ``evidence_in`` does."""
+    read = [] if is_empty(text) else evidence_in(text, answer, names)
+    return read if isinstance(read, list) else [read]
 
 
 def evidence_in(value: Any, answer: Any, names: FieldMap) -> Any:
     """Return the chunks of an evidence that is one text, by ``evidence.split`` or where it is certain.
 
-    Raises InputError where it isn't, and the answer cites more than one of what may be its parts.
+    Raises InputError where it isn't: the text may hold several chunks, or it is a list that can't be read.
     """
-    read, separator = parsed(value), names.get(SPLIT, "")
+    read, separator = parse_value(value), names.get(SPLIT, "")
+    if isinstance(read, list) and isinstance(value, str):  # an array of several dimensions: its innermost items
+        return [item for part in read for item in (part if isinstance(part, list) else [part])]
     if not isinstance(read, str) or separator is None:
         return read
     if separator:
-        return parts_of(read, separator.replace("\\n", "\n").replace("\\t", "\t").strip(" ") or separator)
+        return parts_of(read, separator.replace("\\n", "\n").replace("\\t", "\t"))
+    if (why := why_unreadable(read)) is not None:
+        raise InputError(
+            f"looks like a list that a program wrote, but {why}",
+            cure='Write it as JSON, ["...", "..."]. Where it is one chunk: --map evidence.split=, in Python '
+            'map={"evidence.split": None}.',
+            field="evidence",
+        )
     text = answer if isinstance(answer, str) else ""
     found, highest = chunks_in(read, text), max(numbers_cited(text), default=0)
-    if not isinstance(found, str) or highest < 2:
+    if not isinstance(found, str):
         return found
     between, count = next(separators_in(read, highest), ("", 0))
     if not count:
         return found
-    written = json.dumps(between)
+    written = json.dumps(between, ensure_ascii=False)
+    cited = f", and the answer cites [{highest}]" if highest >= 2 else ", which may be chunks of their own"
     raise InputError(
-        f"is one text of {count} parts, and the answer cites [{highest}]",
+        f"is one text of {count} parts{cited}",
         cure=f"Say what separates the chunks: --map 'evidence.split={written[1:-1]}', in Python "
         f'map={{..., "evidence.split": {written}}}. Where it is one chunk: --map evidence.split=, in Python None.',
         field="evidence",
@@ -196,7 +223,7 @@ def _chunk_mapped(chunk: Any, names: Mapping[str, str | None], number: int) -> A
         return chunk
     found = {field: value for field, key in names.items() if key and (value := value_of(chunk, key)) is not None}
     if "id" in found:
-        found["id"] = str(found["id"])
+        found["id"] = str(id_text(found["id"]))
     left = {key: value for key, value in chunk.items() if key not in names.values()}
     if names.get("id", "") is None:  # named by its place; what named it is kept
         given = next((left.pop(key) for key in ID_KEYS if not is_empty(left.get(key))), None)
@@ -308,12 +335,16 @@ def _holding(missing: list[str], unread: Mapping[str, Any], *, id_too: bool) -> 
 
 
 def _inside(path: str, taken: Iterable[str]) -> bool:
-    return any(path == each or path.startswith((f"{each}.", f"{each}[")) for each in taken)
+    ends = (".", "[")
+    return any(
+        path == each or path.startswith(tuple(each + end for end in ends)) or each.startswith(f"{path}.")
+        for each in taken
+    )
 
 
 def _named(field: str, unread: Mapping[str, Any]) -> bool:
     """Return whether a key, or one inside of an object, is a known other name of a field and holds what it could."""
-    levels = [unread, *(value for value in unread.values() if isinstance(value, Mapping))]
+    levels = [unread, *(inner for value in unread.values() if (inner := object_in(value)) is not None)]
     fits = (
         [str(name) for name, held in islice(each.items(), _MOST_LOOKED_AT) if _can_be(field, held)] for each in levels
     )
@@ -329,7 +360,9 @@ def _can_be(field: str, value: Any) -> bool:
 
 
 def _long_texts(value: Any, path: str, levels: int) -> Iterator[str]:
-    if isinstance(value, str):
+    if isinstance(value, str) and (inner := object_in(value)) is not None and levels:
+        yield from _long_texts(inner, path, levels)
+    elif isinstance(value, str):
         if len(value.strip()) >= LONG_TEXT:
             yield path
     elif isinstance(value, Mapping) and levels:

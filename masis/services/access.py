@@ -122,8 +122,8 @@ ACTS: tuple[Act, ...] = (
         "upload and import cases and abstracts, add evidence to a case",
         "audit",
         "address upload, address removal of an upload, cases.add, cases.add_one, imports.formats_of, "
-        "imports.look, imports.add_file, lake.bring_in, corpora.add, corpora.add_demo, corpora.keep_records, "
-        "versions.fill_evidence",
+        "imports.sheets_of, imports.look, imports.add_file, lake.bring_in, corpora.add, corpora.add_demo, "
+        "corpora.keep_records, versions.fill_evidence",
     ),
     Act(
         "start and stop audits, forget cached replies, test models",

@@ -26,7 +26,7 @@ from masis.errors import InputError, MasisError, UnknownRecord
 from masis.schema.actor import Actor
 from masis.schema.audit import Issue
 from masis.schema.explain import explain, kind_of
-from masis.schema.reading import FieldMap
+from masis.schema.reading import FieldMap, id_text
 from masis.schema.review import (
     SHOWN_UNKNOWN,
     Decision,
@@ -348,9 +348,10 @@ class Desk:
             raise InputError(
                 "is no part of a decision", cure=f"There are: {', '.join(sorted(_ROW))}.", field=unknown[0]
             )
-        case_id = row.get("case", row.get("case_id"))
+        case_id = id_text(row.get("case", row.get("case_id")))
         if not isinstance(case_id, str) or not case_id:
             raise InputError("is missing", cure='Name the case as "case": "...".', field="case")
+        case_id = self._case_written(case_id)
         _check_verdict(row.get("verdict"))
         given = {key: value for key, value in row.items() if key not in ("case", "case_id", "reviewer", "line")}
         given |= {"machine_shown": row.get("machine_shown", (SHOWN_UNKNOWN,))}
@@ -358,6 +359,15 @@ class Desk:
         named = row.get("reviewer")
         desk = self if named in (None, self.actor.name) else Desk(self.workbench, reviewer=str(named))
         return desk.decide(case_id, **given)
+
+    def _case_written(self, written: str) -> str:
+        """Return the id of a case that a row names: a spreadsheet writes ``2.0`` for the case ``2``."""
+        if not re.fullmatch(r"\d+\.0+", written):
+            return written
+        try:
+            return self.workbench.store.cases.get(written).id
+        except UnknownRecord:
+            return written.partition(".")[0]
 
     def _shown(self, case_id: str, view: CaseView, named: Sequence[str] | None) -> tuple[str, ...]:
         """Return what of the machine's verdict was shown, as a decision records it."""

@@ -116,7 +116,7 @@ def test_documents_of_one_source_with_one_id_stay_apart_and_the_same_one_counts_
             "settings: is an object, not Set",
         ),
         (lambda: masis.audit_many(TEXT), "cases: is one case, not several."),
-        (lambda: masis.audit_many([{"id": 5}], progress=False), "cases[0].id: is a number"),
+        (lambda: masis.audit_many([{"id": True}], progress=False), "cases[0].id: is true"),
         (lambda: masis.audit_citations(5, [TEXT]), "answer: is a number, not text."),
         (lambda: masis.runs_to_pandas([5]), "runs[0]: is a number, not a Run."),
     ],
@@ -145,7 +145,7 @@ CLAIM = "The bridge is 120 metres long."
         ([CLAIM], "The bridge is 120 metres long.", "evidence: is one thing, not a list of chunks"),
         ([CLAIM], CHUNK, "evidence: is one thing, not a list of chunks"),
         ([CLAIM], [CHUNK, 7], r"evidence\[1\]: is no chunk of evidence"),
-        ([CLAIM], [{"id": 7, "text": "x"}], r"evidence\[0\]\.id: is a number, must be text"),
+        ([CLAIM], [{"id": True, "text": "x"}], r"evidence\[0\]\.id: is true, must be text"),
         ([CLAIM, 7], [CHUNK], r"claims\[1\]: is a number, not text"),
     ],
 )

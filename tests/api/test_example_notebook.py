@@ -33,4 +33,4 @@ def test_the_example_notebook_runs_and_shows_what_its_text_says(capsys: pytest.C
     first = table[table.iteration == 1].set_index("case_id").verdict
     assert (first["right"], first["wrong"]) == ("supported", "contradicted")
     assert chart._repr_mimebundle_()
-    assert "evidence: is one thing, not a list of chunks" in capsys.readouterr().out
+    assert "evidence: is a number, not a list of chunks" in capsys.readouterr().out

@@ -64,11 +64,18 @@ def test_a_value_of_another_shape_is_kept_and_the_digest_is_that_of_the_same_con
 
 def test_a_conversation_comes_back_as_it_was_with_keys_that_nobody_knows() -> None:
     given = {"id": "c", "query": "How long is it?", "evidence": EVIDENCE, "messages": TURNS}
-    case = Case.model_validate(given)
+    case = Case.from_stored(given)
     assert isinstance(case.messages, tuple)
     assert all(isinstance(turn, Message) for turn in case.messages)
     assert case.to_json_dict() == given
-    assert Case.model_validate_json(json.dumps(case.to_json_dict())).digest() == case.digest()
+    assert Case.from_stored(json.dumps(case.to_json_dict())).digest() == case.digest()
+
+
+def test_a_record_that_is_validated_has_the_answer_of_its_conversation_as_one_that_is_made() -> None:
+    given = {"id": "c", "query": "How long is it?", "evidence": EVIDENCE, "messages": TURNS}
+    for case in (Case.model_validate(given), Case.model_validate_json(json.dumps(given))):
+        assert case == Case(**given)
+        assert case.answer
 
 
 def test_a_value_of_another_shape_is_named_by_the_import(tmp_path: Path) -> None:

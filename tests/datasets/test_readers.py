@@ -77,7 +77,7 @@ def test_byte_order_mark_carriage_returns_blank_lines_and_a_missing_last_line_br
             line(labels={"citations": [{"reference": "1", "status": "bad"}]}),
             "line 2, labels.citations[0].status: is 'bad', which is none of the words allowed. Use one of 'valid', 'i",
         ),
-        (line(id=1, query=2), "id: is a number, must be text. Put it in quotes. Also wrong: query."),
+        (line(id=True, query=2), "id: is true, must be text. Put it in quotes. Also wrong: query."),
         (b'{"id": x}\n', "(Expecting value, at column 8)"),
         (b'{"id": "a\tb"}\n', "a raw control character at column 10"),
         (b'{"a": -Infinity}\n', "line 2, a: is -Infinity, which is no JSON number."),

@@ -19,7 +19,7 @@ from masis.errors import HTTP_STATUS, DatabaseBusy, DatabaseFull, MasisError, Se
 from masis.integrations.web import app as web
 from masis.schema.team import QueuePolicy
 from masis.services import Workbench
-from masis.services.arrivals.ingestion import Rule, Source, drawn, new_token, read_sources
+from masis.services.arrivals.ingestion import IngestionService, Rule, Source, drawn, new_token, read_sources
 from tests.cli.running import case, lines, start
 from tests.reviewing import ADA, decide
 from tests.store.factories import a_case
@@ -101,22 +101,25 @@ def test_a_source_with_a_profile_sends_what_its_tool_writes(bench: Workbench) ->
     assert stored(bench) == ["1"]
 
 
-def test_what_a_body_holds_is_counted_again_when_it_is_read(bench: Workbench) -> None:
+def test_cases_are_counted_and_not_the_keys_of_their_labels(bench: Workbench) -> None:
+    claims = [{"text": "It is long.", "verdict": "supported", "evidence": ["chunk_1"]}] * 5
     with client(bench, max_cases=2) as opened:
+        labelled = {"cases": [case(str(n), labels={"claims": claims}) for n in range(2)]}
+        assert result(opened, labelled)["stored"] == 2
+        too_long = case("long", answer="So. " * 50_000, labels={"claims": claims})
+        sent = opened.post("/v1/cases", json=too_long, headers=DOCUMENT)
+        assert (sent.status_code, "answer_characters" in sent.text) == (422, True)
         body = json.dumps({"cases": [case(str(n)) for n in range(4)]}).replace('"evidence"', '"\\u0065vidence"')
-        sent = opened.post("/v1/cases", content=body, headers=DOCUMENT)
-        assert sent.status_code == 202, "a key that is written with escapes can't be seen at the door"
-        found = done(opened, sent.json()["status"])
-        assert (found["stored"], found["errors"]) == (2, 1)
-        assert "more than 2 cases (max_cases)" in found["first_errors"][0]
+        assert opened.post("/v1/cases", content=body, headers=DOCUMENT).status_code == 413
 
 
-def test_a_body_of_line_breaks_is_looked_at_in_little_memory() -> None:
+def test_a_body_of_line_breaks_is_looked_at_in_little_memory(bench: Workbench) -> None:
     peaks = []
+    source = Source(name="chatbot", token_sha256="0" * 64)
     for size in (1_000_000, 4_000_000):
         body = b"\n" * size
         tracemalloc.start()
-        assert web._looked_at("ndjson", body, 1_000)[0] == 0
+        assert IngestionService(bench.store).look_at("ndjson", body, source).cases == 0
         peaks.append(tracemalloc.get_traced_memory()[1] / size)
         tracemalloc.stop()
     assert max(peaks) < 3, "bytes for each byte that was sent"

@@ -116,6 +116,7 @@ CALLS: dict[str, Call] = {
     "screenings.screen": lambda desk, who: desk.screenings.screen(who, "Does it work?", ["corpus:c"]),
     "screenings.store_screening": lambda desk, who: desk.screenings.store_screening(who, screened(), []),
     "imports.formats_of": lambda desk, who: desk.imports.formats_of(who, FILE, name="a.jsonl"),
+    "imports.sheets_of": lambda desk, who: desk.imports.sheets_of(who, FILE, name="a.jsonl"),
     "imports.look": lambda desk, who: desk.imports.look(who, FILE, name="a.jsonl"),
     "imports.add_file": lambda desk, who: list(desk.imports.add_file(who, FILE, name="a.jsonl")),
     "lake.bring_in": lambda desk, who: desk.lake.bring_in(who, str(FILE.parent), needs_review=True),

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import json
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+import openpyxl
 import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from masis.services import Workbench
 from masis.services.arrivals.imports import ImportService, ImportStep
-from masis.ui.imports.page import COLUMNS, IMPORTS, FileImport
+from masis.ui.imports.page import COLUMNS, IMPORTS, ONE_CHUNK, FileImport
 from tests.reviewing import ADA
 from tests.ui.conftest import Serve, open_page, texts
 
@@ -96,6 +98,40 @@ def test_columns_are_proposed_where_nothing_fits_and_remembered_for_the_same_set
     fresh = upload(open_page("imports"), "more.jsonl", lines(again))
     assert box(fresh, "Answer (optional)").value == "antwort"
     assert not fresh.button(key="start-import").disabled
+
+
+def test_a_workbook_with_several_sheets_asks_for_one_and_reads_it(workbench: Workbench) -> None:
+    book = openpyxl.Workbook()
+    book.active.append(["note"])
+    sheet = book.create_sheet("Answers of May")
+    sheet.append(["question", "contexts", "answer"])
+    sheet.append(["How long is it?", "['It is 120 m long.' 'It is red.']", "120 m [1]."])
+    content = io.BytesIO()
+    book.save(content)
+    app = upload(open_page("imports"), "answers.xlsx", content.getvalue())
+    assert box(app, "Sheet").value is None
+    assert "Choose the sheet, and its rows are shown here as they would be read." in texts(app)
+    box(app, "Sheet").select("Answers of May").run()
+    assert box(app, "Format").value == "hf-rag"
+    start(app)
+    (case,) = workbench.store.cases.iterate()
+    assert [chunk.text for chunk in case.evidence] == ["It is 120 m long.", "It is red."]
+
+
+def test_what_separates_chunks_in_one_text_is_chosen_where_the_reading_asks(workbench: Workbench) -> None:
+    table = b"question,contexts,answer\nHow long?,It is 120 m long;it is quite red,120 m [2].\n"
+    app = upload(open_page("imports"), "answers.csv", table)
+    assert "Of 1 row, 0 cases can be imported, 1 row can't." in texts(app)
+    choice = box(app, "Several chunks in one text")
+    assert choice.value == ""
+    choice.select(ONE_CHUNK).run()
+    assert "Of 1 row, 1 case can be imported, 0 rows can't." in texts(app)
+    box(app, "Several chunks in one text").select(";").run()
+    start(app)
+    (case,) = workbench.store.cases.iterate()
+    assert [chunk.text for chunk in case.evidence] == ["It is 120 m long", "it is quite red"]
+    fresh = upload(open_page("imports"), "own.jsonl", lines(OWN))
+    assert not [each for each in fresh.selectbox if each.label in ("Sheet", "Several chunks in one text")]
 
 
 def test_where_two_formats_fit_the_page_asks(workbench: Workbench) -> None:

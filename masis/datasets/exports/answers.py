@@ -156,7 +156,7 @@ class Judged:
     @property
     def asked(self) -> list[Row]:
         """The turns that lead to the answer: those of the conversation before the question, then the prompt."""
-        turns = Case.model_validate(self.case).earlier_turns if self.case.get("messages") else ()
+        turns = Case.from_stored(self.case).earlier_turns if self.case.get("messages") else ()
         before = [{"role": _CHAT_ROLES[turn.role], "content": turn.text} for turn in turns if turn.role in _CHAT_ROLES]
         return [*before, {"role": "user", "content": self.prompt}]
 

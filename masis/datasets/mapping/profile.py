@@ -19,6 +19,7 @@ from masis.errors import InputError
 from masis.schema.base import Record
 from masis.schema.case import ClaimVerdict
 from masis.schema.columns import Column, evidence_columns, likely_columns, text_key
+from masis.schema.reading import CHUNK_FIELDS, SPLIT, FieldMap
 
 OWN_FORMAT = "cases"
 """The name of the workbench's own format: rows with query, answer and evidence."""
@@ -43,6 +44,9 @@ MOST_PROFILE_BYTES = 256 * 1024
 Converter = Literal["anthropic", "openai-responses", "openai-chat", "gemini", "cohere", "bedrock"]
 """Whose reply ``reply`` points at: answer, evidence and citations are read from it together."""
 
+
+_MAPPED_PATHS = ("id", "query", "answer", "evidence", "messages", "citations", "labels")
+"""Fields of a case that a profile has paths for."""
 
 _ID_KEYS = ("chunk_id", "passage_id", "doc_id", "document_id", "source_id", "_id")
 """What tools call the id of a chunk, which answers cite: the narrowest first."""
@@ -106,6 +110,28 @@ class Profile(Record):
     reply: Paths = ()
     converter: Converter | None = None
     drafted: bool = False
+
+    def with_map(self, names: FieldMap) -> Profile:
+        """Return the profile with the fields of a map read from where it says, instead of from their paths.
+
+        Outside of the evidence a map puts what it names under the name of the field before the paths are followed.
+        """
+        if self.is_own:
+            return self
+        given = {field: key for field, key in names.items() if key and field != SPLIT}
+        fields: dict[str, tuple[str, ...]] = {field: (json.dumps(field),) for field in given if field in _MAPPED_PATHS}
+        inside: dict[str, tuple[str, ...]] = {
+            field.partition(".")[2]: (json.dumps(field.partition(".")[2]),)
+            for field in given
+            if field in CHUNK_FIELDS and "evidence" in given
+        }
+        inside |= {
+            field.partition(".")[2]: (json.dumps(key), ".".join(map(json.dumps, key.split("."))))
+            for field, key in given.items()
+            if field in CHUNK_FIELDS and "evidence" not in given
+        }
+        chunk = self.chunk.model_copy(update=inside)
+        return self.model_copy(update={**fields, "chunk": chunk}) if given else self
 
     @property
     def is_own(self) -> bool:

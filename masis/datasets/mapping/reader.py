@@ -17,8 +17,9 @@ from masis.datasets.mapping.row import SHOWN, MappedRow, read_row
 from masis.datasets.paths import text_of, value_at
 from masis.datasets.rows import MOST_DOCUMENT_BYTES, Row, read_rows, row_of
 from masis.errors import InputError
-from masis.schema.columns import columns_of, likely_columns, parsed
+from masis.schema.columns import columns_of, likely_columns
 from masis.schema.explain import name_elsewhere
+from masis.schema.literals import parse_value
 from masis.schema.reading import SPLIT, FieldMap, checked_names, columns_in, is_empty, mapped, value_of
 from masis.schema.wording import shortened
 
@@ -38,7 +39,12 @@ Source = Path | BinaryIO | Iterable[Mapping[str, Any]]
 
 
 def read_any(
-    source: Source, profile: Profile | str | None = None, names: FieldMap | None = None, *, name: str | None = None
+    source: Source,
+    profile: Profile | str | None = None,
+    names: FieldMap | None = None,
+    *,
+    name: str | None = None,
+    sheet: str | None = None,
 ) -> Iterator[MappedRow]:
     """Yield the cases of a file, a stream or rows: in the workbench's own format, or by a profile.
 
@@ -50,6 +56,7 @@ def read_any(
             names or fits no profile, else the profile that it fits.
         names: Which key of a row holds a field; a key that no row has is an error at the end.
         name: How errors name the source.
+        sheet: Which sheet of an Excel workbook is read: its name, or its place from 1.
 
     Raises:
         InputError: The source can't be read, or its first row fits several profiles.
@@ -61,15 +68,17 @@ def read_any(
     seen = dict[str, tuple[int, bytes]]()  # where an id came first, and for which content
     count = 0
     try:
-        rows, chosen = _opened(source, builtin()[profile] if isinstance(profile, str) else profile, names, called)
+        given = builtin()[profile] if isinstance(profile, str) else profile
+        rows, chosen = _opened(source, given, names, called, sheet)
         own = chosen != builtin().get(chosen.name)
-        unused = {field for field in ("query", "answer", "evidence") if own and getattr(chosen, field)}
+        unused = {field for field in ("query", "answer", "evidence") if own and getattr(chosen, field)} - set(names)
+        chosen = chosen.with_map(names)
         for count, row in enumerate(rows, 1):
             if count > HOPELESS_ROWS and not seen:
                 cure = "Correct what is named above; nothing more was read."
                 raise InputError(f"holds no case in its first {HOPELESS_ROWS:,} rows", cure=cure)
             if isinstance(row.value, dict):
-                unmatched -= {key for key in unmatched if _matches(row.value, key, names)}
+                unmatched -= {key for key in unmatched if _matches(row.value, key, names, chosen)}
                 unused -= {field for field in unused if _gives(row.value, getattr(chosen, field))}
             read = read_row(row, chosen, names)
             if (case := read.case) is not None:
@@ -108,11 +117,17 @@ def _gives(row: dict[str, Any], paths: tuple[str, ...]) -> bool:
         return True
 
 
-def _matches(row: dict[str, Any], key: str, names: FieldMap) -> bool:
+def _matches(row: dict[str, Any], key: str, names: FieldMap, profile: Profile) -> bool:
     if any(value_of(row, part) is not None for part in columns_in(row, key)):
         return True
-    inside = any(name.startswith("evidence.") and held == key for name, held in names.items())
-    chunks = parsed(value_of(row, names.get("evidence") or "evidence")) if inside else None
+    if not any(name.startswith("evidence.") and held == key for name, held in names.items()):
+        return False
+    given = names.get("evidence")
+    try:
+        held = value_at(row, profile.evidence) if profile.evidence and not given else value_of(row, given or "evidence")
+    except InputError:  # named with the row
+        return True
+    chunks = parse_value(held)
     return isinstance(chunks, list) and any(
         isinstance(chunk, Mapping) and value_of(chunk, key) is not None for chunk in chunks
     )
@@ -157,14 +172,14 @@ def _looked_at(rows: Iterator[Row], names: FieldMap) -> tuple[list[Row], list[Pr
     return before, []
 
 
-def formats_of(source: Source, *, name: str | None = None) -> Fitting:
+def formats_of(source: Source, *, name: str | None = None, sheet: str | None = None) -> Fitting:
     """Return which formats a file or rows fit; none, where a person has to say which column holds what.
 
     The first of the first rows that has all parts says so: another one may lack its evidence.
 
     Raises InputError where it can't be read, or holds no row that can be.
     """
-    before, fits = _looked_at(source_rows(source, name=name), {})
+    before, fits = _looked_at(source_rows(source, name=name, sheet=sheet), {})
     values = [row.value for row in before if isinstance(row.value, dict)]
     if not values:
         raise InputError("holds no row that can be read", cure="Check the file, or give rows that are mappings.")
@@ -177,24 +192,28 @@ def formats_of(source: Source, *, name: str | None = None) -> Fitting:
     return Fitting((), values[0])
 
 
-def _opened(source: Source, profile: Profile | None, names: FieldMap, name: str) -> tuple[Iterator[Row], Profile]:
+def _opened(
+    source: Source, profile: Profile | None, names: FieldMap, name: str, sheet: str | None
+) -> tuple[Iterator[Row], Profile]:
     """Return the rows of a source, and the profile to read them by."""
     if profile is not None:
-        return _prepared(source_rows(source, profile.rows, name), source, profile), profile
-    rows = source_rows(source, (), name)
+        return _prepared(source_rows(source, profile.rows, name, sheet), source, profile), profile
+    rows = source_rows(source, (), name, sheet)
     before, fits = _looked_at(rows, names)
     if len(fits) > 1:
         every = " and ".join(each.name for each in fits)
         raise InputError(f"fits {every}", cure=f"Say which: --as {fits[0].name}, for example.")
     chosen = fits[0] if fits else builtin()[OWN_FORMAT]
-    again = source_rows(source, chosen.rows, name) if chosen.rows else chain(before, rows)
+    again = source_rows(source, chosen.rows, name, sheet) if chosen.rows else chain(before, rows)
     return _prepared(again, source, chosen), chosen
 
 
-def source_rows(source: Source, at: tuple[str, ...] = (), name: str | None = None) -> Iterator[Row]:
+def source_rows(
+    source: Source, at: tuple[str, ...] = (), name: str | None = None, sheet: str | None = None
+) -> Iterator[Row]:
     """Yield the rows of a source as they are, before any is taken for a case; ``at`` leads to a list of them."""
     if isinstance(source, Path) or hasattr(source, "read"):
-        return read_rows(source, at, name=name)  # type: ignore[arg-type]
+        return read_rows(source, at, name=name, sheet=sheet)  # type: ignore[arg-type]
     values = (
         dict(each) if isinstance(each, Mapping) and all(isinstance(key, str) for key in each) else each
         for each in source

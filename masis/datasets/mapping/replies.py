@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
+from masis.datasets.mapping.offsets import Span, in_characters
 from masis.datasets.mapping.profile import Converter
 from masis.datasets.paths import text_of, value_at
 from masis.schema.answers import is_thought, thought_of, thoughts_in
-from masis.schema.columns import parsed
+from masis.schema.literals import parse_value
 
 
 class Reply(NamedTuple):
@@ -161,8 +162,7 @@ def _openai_responses(reply: dict[str, Any], request: dict[str, Any]) -> Reply |
             thoughts.append(thought_of(item))
         for part in _items(item.get("content")) if item.get("type") == "message" else ():
             text = _words(part.get("text"))
-            for note in _items(part.get("annotations")):
-                _add_annotation(note, len(answer), len(text), sources)
+            _add_annotations(list(_items(part.get("annotations"))), text, len(answer), sources)
             answer += text
     return sources.reply(answer, thoughts)
 
@@ -173,10 +173,26 @@ def _openai_chat(reply: dict[str, Any], request: dict[str, Any]) -> Reply | None
     if not isinstance(message, dict):
         return None
     answer, sources = text_of(message.get("content")) or "", _Sources("openai")
-    for note in _items(message.get("annotations")):
-        flat = {**note, **(note.get("url_citation") or {})} if isinstance(note.get("url_citation"), dict) else note
-        _add_annotation(flat, 0, len(answer), sources)
+    notes = [
+        {**note, **note["url_citation"]} if isinstance(note.get("url_citation"), dict) else note
+        for note in _items(message.get("annotations"))
+    ]
+    _add_annotations(notes, answer, 0, sources)
     return sources.reply(answer, [thoughts_in(message)])
+
+
+def _add_annotations(notes: list[dict[str, Any]], text: str, offset: int, sources: _Sources) -> None:
+    """Add the annotations of a text, which begins at ``offset`` of the answer; some tools count UTF-16 units in it."""
+    spans = {
+        number: Span(start, end, (_words(note.get("url")), _words(note.get("title"))))
+        for number, note in enumerate(notes)
+        if (start := _whole(note.get("start_index"))) is not None and (end := _whole(note.get("end_index"))) is not None
+    }
+    placed = dict(zip(spans, in_characters(text, list(spans.values())), strict=True))
+    for number, note in enumerate(notes):
+        span = placed.get(number)
+        counted = {} if span is None else {"start_index": span.start, "end_index": span.end}
+        _add_annotation({**note, **counted}, offset, len(text), sources)
 
 
 def _add_annotation(note: dict[str, Any], offset: int, length: int, sources: _Sources) -> None:
@@ -244,18 +260,25 @@ def _cohere(reply: dict[str, Any], request: dict[str, Any]) -> Reply | None:
         return None
     sources = _Sources("cohere")
     for number, document in enumerate(_items(reply.get("documents") or request.get("documents"))):
-        held = parsed(document.get("data", document))
+        held = parse_value(document.get("data", document))
         sources.add(_words(document.get("id")) or f"doc_{number}", _cohere_text(held), _at(held, "title"))
-    for given in _items(body.get("citations")):
-        start, end = _whole(given.get("start")), _whole(given.get("end"))
+    citations = list(_items(body.get("citations")))
+    spans = {
+        number: Span(start, end, (_words(given.get("text")),))
+        for number, given in enumerate(citations)
+        if (start := _whole(given.get("start"))) is not None and (end := _whole(given.get("end"))) is not None
+    }
+    placed = dict(zip(spans, in_characters(answer, list(spans.values())), strict=True))
+    for number, given in enumerate(citations):
+        span = placed.get(number)
         ids = [id_ for id_ in given.get("document_ids") or () if isinstance(id_, str)]
         for source in _items(given.get("sources")):
             id_ = _words(_at(source, "document.id")) or _words(source.get("id")) or "unnamed source"
             held = source.get("document", source.get("tool_output"))
             ids.append(sources.add(id_, _cohere_text(held), _at(held, "title")))
-        if start is not None and end is not None:
+        if span is not None:
             for id_ in ids:
-                sources.cite(start, end, id_)
+                sources.cite(span.start, span.end, id_)
     return sources.reply(answer, [thoughts_in(body)])
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from masis.datasets.mapping.offsets import Span, fits, in_characters, place_of
 from masis.datasets.mapping.profile import Profile
 from masis.datasets.mapping.replies import read_reply
 from masis.datasets.paths import text_of, value_at
@@ -14,9 +15,10 @@ from masis.datasets.rows import Row
 from masis.errors import InputError
 from masis.schema.answers import cut_off_in, no_answer_in
 from masis.schema.case import Case, case_of
-from masis.schema.columns import cited_by_place, parsed
+from masis.schema.columns import cited_by_place
 from masis.schema.explain import kind_of, name_elsewhere
-from masis.schema.reading import FIELDS, SPLIT, FieldMap, content_id, evidence_in, mapped, refuse_unread, value_of
+from masis.schema.literals import parse_value
+from masis.schema.reading import FIELDS, SPLIT, FieldMap, content_id, evidence_in, id_text, mapped, refuse_unread
 from masis.schema.wording import shortened
 
 PRUNED_LEAST = 12
@@ -48,7 +50,7 @@ class MappedRow(NamedTuple):
 
 def read_row(row: Row, profile: Profile, names: FieldMap) -> MappedRow:
     """Return the case that a row holds, or what is wrong with it."""
-    noted: list[InputError] = []
+    notes: list[InputError] = []
     try:
         if isinstance(row.value, InputError):
             raise row.value
@@ -67,12 +69,13 @@ def read_row(row: Row, profile: Profile, names: FieldMap) -> MappedRow:
                 return MappedRow(row.number, row.end, None, tuple(reading.problems))
             absent = {"answer": None, **{field: None for field, key in names.items() if key is None}}
             case = case_of(data, "", absent)
-            noted = reading.notes
+            notes += reading.notes
+        if row.table:
+            _refuse_errors_of_cells(case)
     except InputError as error:
         return MappedRow(row.number, row.end, None, (error,))
     except RecursionError:
         return MappedRow(row.number, row.end, None, (InputError("is nested too deeply", cure="Flatten it."),))
-    notes = list(noted)
     if isinstance(whole, dict) and case.messages and not isinstance(case.messages, tuple):
         problem = "is no conversation: it is kept as it is, and no page shows it"
         cure = 'Write it as "messages": [{"role": "user", "content": "..."}, ...].'
@@ -83,6 +86,20 @@ def read_row(row: Row, profile: Profile, names: FieldMap) -> MappedRow:
         cure = 'Where [1] means the first chunk: --map evidence.id=, in Python map={..., "evidence.id": None}.'
         notes.append(InputError(problem, cure=cure, field="answer"))
     return MappedRow(row.number, row.end, case, (), tuple(notes))
+
+
+_CELL_ERRORS = frozenset(("#N/A", "#NAME?", "#REF!", "#VALUE!", "#DIV/0!", "#NUM!", "#NULL!", "#SPILL!", "#CALC!"))
+"""What a spreadsheet shows where a formula fails; an answer that begins with - or = is taken for a formula."""
+
+
+def _refuse_errors_of_cells(case: Case) -> None:
+    """Raise InputError where question, answer or a chunk is the error of a spreadsheet's cell."""
+    places = [("query", case.query), ("answer", case.answer or "")]
+    places += [(f"evidence[{number}].text", chunk.text) for number, chunk in enumerate(case.evidence)]
+    for field, text in places:
+        if text[:1] == "#" and text.strip() in _CELL_ERRORS:
+            cure = "Correct the cell: a text that begins with - or = needs an apostrophe before it."
+            raise InputError(f"is {text.strip()}, an error of the spreadsheet", cure=cure, field=field)
 
 
 def _whole(value: dict[str, Any], names: FieldMap) -> Case:
@@ -97,12 +114,10 @@ def _whole(value: dict[str, Any], names: FieldMap) -> Case:
 
 
 def _cells(row: dict[str, Any], names: FieldMap) -> dict[str, Any]:
-    """Return the cells of a table as values: empty ones are absent, and one text of evidence is a list."""
+    """Return the cells of a table as values: empty ones are absent, and one chunk of evidence is a list."""
     nested = {*_IN_A_CELL, *(held for key, held in names.items() if key in _IN_A_CELL)}
-    read = {key: parsed(cell) if key in nested else cell for key, cell in row.items() if cell not in ("", None)}
-    if isinstance(read.get("evidence"), str):
-        read["evidence"] = evidence_in(read["evidence"], value_of(read, names.get("answer") or "answer"), names)
-    if isinstance(read.get("evidence"), str | dict):
+    read = {key: parse_value(cell) if key in nested else cell for key, cell in row.items() if cell not in ("", None)}
+    if isinstance(read.get("evidence"), dict):
         read["evidence"] = [read["evidence"]]
     return read
 
@@ -134,7 +149,9 @@ class _Reading:
         if self._reasoning:
             data["reasoning"] = self._reasoning
         data["evidence"] = self._evidence(evidence, answer)
-        parts = {"citations": citations, "labels": self._labels(), "messages": self._at("messages")}
+        text = data.get("answer") or ""
+        citations = self._inside(citations, text, metadata)
+        parts = {"citations": citations, "labels": self._labels(text), "messages": self._at("messages")}
         data |= {name: part for name, part in parts.items() if part not in (None, [], {})}
         if (reference := self._at("reference")) is not None:
             metadata["reference_answer"] = text_of(reference) if isinstance(reference, str | list) else reference
@@ -148,7 +165,7 @@ class _Reading:
         identifier = self._at("id")
         if identifier is not None and not isinstance(identifier, str | int | float):
             self._wrong(f"is {kind_of(identifier)}, must be text", "id")
-        return {"id": content_id(data) if identifier is None else str(identifier), **data}
+        return {"id": content_id(data) if identifier is None else str(id_text(identifier)), **data}
 
     def _note_if_cut_off(self, metadata: dict[str, Any]) -> None:
         """Note that a reply ended before its answer did: what is missing from it is no fault of the writing."""
@@ -200,7 +217,7 @@ class _Reading:
         if profile.converter is None:
             self._no_answer = no_answer_in(self._row, answer)
             self._reasoning = text_of(self._at("reasoning")) or ""
-            return answer, evidence, self._citations()
+            return answer, evidence, self._citations(answer)
         reply = read_reply(profile.converter, self._at("reply") if profile.reply else self._row, self._row)
         self._no_answer = no_answer_in(self._row, (reply.answer if reply else None) or answer)
         if reply is None and self._no_answer is not None:
@@ -224,18 +241,38 @@ class _Reading:
         self._reasoning = reply.reasoning
         return reply.answer or answer, found, reply.citations
 
-    def _citations(self) -> list[dict[str, Any]]:
+    def _inside(self, citations: list[dict[str, Any]], answer: str, metadata: dict[str, Any]) -> list[dict[str, Any]]:
+        """Return the citations whose places lie in the answer; note the others, and keep them in the metadata."""
+        outside = [each for each in citations if not fits(answer, each["start"], each["end"])]
+        if outside:
+            metadata["citations_outside_answer"] = outside
+            first = outside[0]
+            self.notes.append(
+                InputError(
+                    f"{len(outside)} of {len(citations)} cover no characters of the answer, such as {first['start']} "
+                    f"to {first['end']} of {len(answer)}; they are left out and kept in the metadata",
+                    cure="Export the answer again with its citations, or check it by hand.",
+                    field="citations",
+                )
+            )
+        return [each for each in citations if fits(answer, each["start"], each["end"])]
+
+    def _citations(self, answer: Any) -> list[dict[str, Any]]:
         found = list[dict[str, Any]]()
         for number, item in enumerate(self._at("citations") or ()):
             held = item if isinstance(item, dict) else {}
             given = {
                 name: held[name] for name in ("start", "end", "evidence_id", "quote") if held.get(name) is not None
             }
-            if {"start", "end", "evidence_id"} <= set(given):
-                found.append(given | {"evidence_id": str(given["evidence_id"])})
-            else:
+            if not {"start", "end", "evidence_id"} <= set(given):
                 self._wrong("needs start, end and evidence_id", f"citations[{number}]")
-        return found
+            elif any(type(given[name]) is not int for name in ("start", "end")):
+                self._wrong("needs whole numbers for start and end", f"citations[{number}]")
+            else:
+                found.append(given | {"evidence_id": str(id_text(given["evidence_id"]))})
+        spans = [Span(each["start"], each["end"]) for each in found]
+        placed = in_characters(answer, spans) if isinstance(answer, str) else spans
+        return [each | {"start": at.start, "end": at.end} for each, at in zip(found, placed, strict=True)]
 
     def _evidence(self, given: Any, answer: Any) -> list[dict[str, Any]]:
         if given is None:
@@ -247,10 +284,14 @@ class _Reading:
             return []
         chunks: dict[str, dict[str, Any]] = {}
         items = _items(evidence_in(given, answer, self._names))
-        beside = {"id": parsed(self._at("evidence_ids")), "source": parsed(self._at("evidence_sources"))}
+        beside = {"id": parse_value(self._at("evidence_ids")), "source": parse_value(self._at("evidence_sources"))}
         listed = {name: held for name, held in beside.items() if isinstance(held, list) and len(held) == len(items)}
         for number, item in enumerate(items, 1):
-            known = {name: str(held[number - 1]) for name, held in listed.items() if held[number - 1] not in (None, "")}
+            known = {
+                name: str(id_text(held[number - 1]))
+                for name, held in listed.items()
+                if held[number - 1] not in (None, "")
+            }
             chunk = self._chunk({**known, "text": item} if known and isinstance(item, str) else item, number)
             if chunk is None:
                 continue
@@ -280,7 +321,8 @@ class _Reading:
         if text is None and not isinstance(item.get("text"), str) and not isinstance(source, str):
             self._wrong(f"has no text (it holds {_keys(item)})", field)
             return None
-        named = f"chunk_{number}" if identifier is None or isinstance(identifier, dict | list) else str(identifier)
+        unnamed = identifier is None or isinstance(identifier, dict | list)
+        named = f"chunk_{number}" if unnamed else str(id_text(identifier))
         chunk: dict[str, Any] = {"id": named, "text": text_of(text) or ""}
         if isinstance(source, str):
             chunk["source"] = source
@@ -288,14 +330,17 @@ class _Reading:
         kept = _rest(rest, set(chunk.values()))
         return chunk | ({"metadata": kept} if kept else {})
 
-    def _labels(self) -> dict[str, Any]:
+    def _labels(self, answer: str) -> dict[str, Any]:
         claims, items = [], self._at("labels")
         for number, item in enumerate(items if isinstance(items, list) else ()):
             held = {key: value for key, value in item.items() if value is not None} if isinstance(item, dict) else {}
             if not isinstance(held.get("text"), str):
                 self._wrong("has no text", f"labels[{number}]")
                 continue
-            claim = {key: held[key] for key in ("text", "start", "end", "label_type") if key in held}
+            claim = {key: held[key] for key in ("text", "label_type") if key in held}
+            start, end = (held[name] if type(held.get(name)) is int else None for name in ("start", "end"))
+            if (start is not None or end is not None) and (at := place_of(answer, held["text"], start, end)):
+                claim |= {"text": answer[at[0] : at[1]], "start": at[0], "end": at[1]}
             if "verdict" in held:
                 meaning = self._profile.words.get(str(held["verdict"]))
                 claim |= {"as_labelled": held["verdict"]} if meaning is None else {"verdict": meaning}
@@ -305,7 +350,7 @@ class _Reading:
 
 def _items(evidence: Any) -> list[Any]:
     """Return the items of an evidence: a list, a list written as text, one text, or an object of id and text."""
-    read = parsed(evidence)
+    read = parse_value(evidence)
     if isinstance(read, list):
         return [item for part in read for item in (part if isinstance(part, list) else [part])]
     if isinstance(read, dict) and read and all(isinstance(text, str) for text in read.values()):

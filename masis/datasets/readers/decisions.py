@@ -12,7 +12,8 @@ from typing import Any, get_args
 
 from masis.datasets.rows import read_rows
 from masis.errors import InputError
-from masis.schema.columns import parsed
+from masis.schema.literals import parse_value
+from masis.schema.reading import id_text
 from masis.schema.review import Verdict
 
 _VERDICTS: Mapping[str, Verdict] = {
@@ -27,14 +28,16 @@ _TEXTS = ("corrected_answer", "reason", "note")
 _IN_A_CELL = ("labels", "machine_shown")
 
 
-def read_decisions(path: Path, *, name: str | None = None) -> Iterator[dict[str, Any] | InputError]:
+def read_decisions(
+    path: Path, *, name: str | None = None, sheet: str | None = None
+) -> Iterator[dict[str, Any] | InputError]:
     """Yield the decisions of a file, each with its ``line``, and an error for a row that can't be read.
 
     Raises InputError where the file can't be read.
     """
     called = name or str(path)
     try:
-        for row in read_rows(path, name=called):
+        for row in read_rows(path, name=called, sheet=sheet):
             if isinstance(row.value, InputError):
                 yield row.value.at(file=called, line=row.number)
                 continue
@@ -54,7 +57,7 @@ def _decisions(row: dict[str, Any], *, table: bool) -> Iterator[dict[str, Any]]:
     elif table:
         cells = {key: cell for key, cell in row.items() if cell not in ("", None)}
         whole = {key: int(cells[key]) for key in ("iteration", "version") if cells.get(key, "").isdecimal()}
-        yield cells | {key: parsed(cells[key]) for key in _IN_A_CELL if key in cells} | whole
+        yield cells | {key: parse_value(cells[key]) for key in _IN_A_CELL if key in cells} | whole
     else:
         yield row
 
@@ -62,7 +65,7 @@ def _decisions(row: dict[str, Any], *, table: bool) -> Iterator[dict[str, Any]]:
 def _case_of(*places: Any) -> dict[str, Any]:
     found = (place[key] for key in _CASE for place in places if isinstance(place, dict) and place.get(key) is not None)
     case = next(found, None)
-    return {} if case is None else {"case": str(case)}
+    return {} if case is None else {"case": str(id_text(case))}
 
 
 def _label_studio(data: dict[str, Any], annotation: dict[str, Any]) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import stat
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
@@ -12,18 +12,47 @@ from masis.errors import InputError
 MAX_LINE_BYTES = 64 * 1024 * 1024
 """A longer line is an error: it is a file without line breaks far more often than a case."""
 
+_AS_TEXT = "Export its cases as JSON Lines or CSV."
 _OTHER_FORMATS = (
     (b"\x1f\x8b", "is compressed with gzip", "Unpack it first: gunzip FILE."),
     (b"BZh", "is compressed with bzip2", "Unpack it first: bunzip2 FILE."),
     (b"\xfd7zXZ\x00", "is compressed with xz", "Unpack it first: unxz FILE."),
     (b"\x28\xb5\x2f\xfd", "is compressed with zstd", "Unpack it first: unzstd FILE."),
+    (b"7z\xbc\xaf\x27\x1c", "is a 7z archive", "Unpack it first: 7z x FILE."),
+    (b"Rar!\x1a\x07", "is a rar archive", "Unpack it first."),
     (b"PK\x03\x04", "is a zip archive or a spreadsheet", "Unpack it, or export it as JSON Lines."),
     (b"PAR1", "is a Parquet file", "Convert it to JSON Lines first."),
     (b"%PDF", "is a PDF", "Name a file of JSON Lines instead."),
     (b"SQLite format 3\x00", "is a SQLite database", "Write its cases: masis export --format cases --db FILE."),
     (b"\xff\xfe", "is UTF-16", "Save it as UTF-8: iconv -f UTF-16 -t UTF-8 FILE > NEW."),
     (b"\xfe\xff", "is UTF-16", "Save it as UTF-8: iconv -f UTF-16 -t UTF-8 FILE > NEW."),
+    (b"\xd0\xcf\x11\xe0", "is a document of old Office (.xls, .doc)", "Save it as .xlsx, .docx or CSV UTF-8."),
+    (b"\x89PNG", "is an image (PNG)", _AS_TEXT),
+    (b"\xff\xd8\xff", "is an image (JPEG)", _AS_TEXT),
+    (b"GIF8", "is an image (GIF)", _AS_TEXT),
+    (b"RIFF", "is an image, sound or film", _AS_TEXT),
+    (b"ARROW1", "is an Arrow or Feather file", "Write it as Parquet: table.to_parquet, or as JSON Lines."),
+    (b"ORC", "is an ORC file", "Write it as Parquet, or as JSON Lines."),
+    (b"Obj\x01", "is an Avro file", "Write it as Parquet, or as JSON Lines."),
+    (b"\x89HDF", "is an HDF5 file", "Write it as Parquet, or as JSON Lines."),
+    (b"\x93NUMPY", "is an array of numpy", _AS_TEXT),
+    (b"{\\rtf", "is a document in RTF", "Save it as .docx or as text."),
+    (b"version https://git-lfs.github.com/spec", "is a pointer of Git LFS, not the file", "Fetch it: git lfs pull."),
+    *((b"\x80%c" % protocol, "is a pickle of Python, which is not opened", _AS_TEXT) for protocol in range(2, 6)),
 )
+_MARKUP = (
+    (b"<!doctype html", "is an HTML page, perhaps one that asks for a sign-in"),
+    (b"<html", "is an HTML page, perhaps one that asks for a sign-in"),
+    (b"<?xml", "is an XML file"),
+)
+_PACKAGES = (
+    ("xl/workbook.bin", "is a binary Excel workbook (.xlsb)", "Save it as .xlsx or CSV UTF-8."),
+    ("ppt/presentation.xml", "is a PowerPoint presentation", _AS_TEXT),
+    ("META-INF/manifest.xml", "is an OpenDocument file (.ods, .odt)", "Save it as .xlsx, .docx or CSV UTF-8."),
+    ("Index/Document.iwa", "is a document of Apple's iWork", "Export it as .xlsx, .docx or CSV."),
+    ("META-INF/MANIFEST.MF", "is a Java archive", _AS_TEXT),
+)
+"""What a zip is by a file that it holds."""
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
@@ -88,4 +117,21 @@ def refuse_other_formats(first: bytes) -> None:
     """Raises InputError where the first bytes are those of a known format other than text."""
     for magic, problem, cure in _OTHER_FORMATS:
         if first.startswith(magic):
+            raise InputError(problem, cure=cure)
+    if first[257:262] == b"ustar":
+        raise InputError("is a tar archive", cure="Unpack it first: tar xf FILE.")
+
+
+def refuse_markup(first: bytes) -> None:
+    """Raises InputError where the first bytes are those of a page or of XML, where rows are expected."""
+    opening = first.removeprefix(_BYTE_ORDER_MARK).lstrip()[:20].lower()
+    for markup, problem in _MARKUP:
+        if opening.startswith(markup):
+            raise InputError(problem, cure=_AS_TEXT)
+
+
+def refuse_packages(members: Collection[str]) -> None:
+    """Raises InputError where the files of a zip are those of a known format other than an archive of files."""
+    for member, problem, cure in _PACKAGES:
+        if member in members:
             raise InputError(problem, cure=cure)

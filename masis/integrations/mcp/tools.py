@@ -26,6 +26,7 @@ from pydantic import (
     StrictInt,
     StrictStr,
     ValidationError,
+    model_validator,
 )
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
@@ -41,9 +42,10 @@ from masis.integrations.mcp.spending import Spending
 from masis.pipeline.documents import documents
 from masis.schema import limits
 from masis.schema.base import Share
-from masis.schema.case import Case, Evidence, case_of
+from masis.schema.case import Case, Evidence, case_of, evidence_of
 from masis.schema.drafts import CamelRecord, CritiqueIssue, CritiqueResult
 from masis.schema.explain import explain_all
+from masis.schema.reading import evidence_list, id_text
 from masis.schema.review import CaseState
 from masis.schema.run import Event, ReviewTier, Run
 from masis.schema.storable import refuse_unstorable
@@ -135,6 +137,24 @@ class InlineCase(CamelRecord):
     evidence: Chunks = Field(min_length=1, description='[{"id": "1", "text": "..."}]')
     reasoning_steps: tuple[ClaimText, ...] = ()
     metadata: dict[str, Any] = Field(default_factory=dict)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _in_our_form(cls, given: Any) -> Any:
+        """Bring ids that are numbers and evidence in other forms into our own, as every way in does."""
+        if not isinstance(given, Mapping):
+            return given
+        held = {**given, "id": id_text(given["id"])} if "id" in given else dict(given)
+        evidence = held.get("evidence")
+        if isinstance(evidence, str):
+            try:
+                evidence = evidence_list(evidence, held.get("answer"), {})
+            except InputError as error:
+                raise InputError(error.problem, cure=error.cure, field="case.evidence") from None
+        if isinstance(evidence, list | tuple):
+            chunks = evidence_of(evidence, "case.evidence")
+            held["evidence"] = tuple(chunk.model_dump(exclude_unset=True) for chunk in chunks)
+        return held
 
 
 # How far a call is, and who waits for it.

@@ -115,7 +115,7 @@ def chunks_of(
 def cases_of(chunk: Chunk) -> Iterator[tuple[int, Case | None, str | None]]:
     """Yield the rows of a chunk: number, case, and why there is none."""
     for row, case, problem in json.loads(chunk.entries):
-        yield row, None if case is None else Case.model_validate_json(case), problem
+        yield row, None if case is None else Case.from_stored(case), problem
 
 
 def _readable(part: Part, place: str, profile: Profile | None) -> Iterator[MappedRow]:

@@ -158,14 +158,14 @@ class Door:
             raise Refused(400, "the idempotency key can't be used", f"Send 1 to {LONGEST_KEY} printable characters.")
         body = await _body(request, source.max_body_bytes)
         # On a thread: nothing that grows with the body may hold up the others.
-        count, digest = await asyncio.to_thread(_looked_at, form, body, source.max_cases)
-        if not count:
-            raise Refused(400, "the body holds no case", "Send a case, {'cases': [...]}, or a case on each line.")
-        if count > source.max_cases:
-            raise _too_many(source.max_cases)
+        digest = await asyncio.to_thread(lambda: hashlib.sha256(body).hexdigest())
         async with self._parsing:
-            passed = await asyncio.to_thread(self.ingestion.limit_passed, form, body, source)
-        if passed:
+            look = await asyncio.to_thread(self.ingestion.look_at, form, body, source)
+        if not look.cases:
+            raise Refused(400, "the body holds no case", "Send a case, {'cases': [...]}, or a case on each line.")
+        if look.cases > source.max_cases:
+            raise _too_many(source.max_cases)
+        if (passed := look.limit_passed) is not None:
             where = f"{passed.field}: " if passed.field else ""
             raise Refused(422, f"{where}{passed.problem}", passed.cure)
         made = await self.acknowledge(Received(uuid.uuid4().hex, source.name, key, digest, form, body))
@@ -244,18 +244,6 @@ async def _body(request: Request, most: int) -> bytes:
         if len(held) > most:
             raise too_long
     return bytes(held)
-
-
-def _looked_at(form: Form, body: bytes, most: int) -> tuple[int, str]:
-    """Return how many cases a body seems to hold, counted no further than past ``most``, and its digest.
-
-    They are counted again when they are read: a key may be written with escapes.
-    """
-    if form == "ndjson":  # blanks go first, so that what is left on a line is one word
-        count = len(body.translate(None, b" \t\r\x0b\x0c").split(None, most + 1))
-    else:
-        count = 0 if not body.strip() else max(1, body.count(b'"evidence"'))
-    return count, hashlib.sha256(body).hexdigest()
 
 
 def _document() -> dict[str, Any]:

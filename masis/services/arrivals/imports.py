@@ -10,6 +10,7 @@ from typing import NamedTuple
 from masis.datasets.mapping.profile import Profile
 from masis.datasets.mapping.reader import Fitting, formats_of, read_any
 from masis.datasets.mapping.row import MappedRow
+from masis.datasets.readers.workbooks import sheets_of
 from masis.errors import InputError, MasisError
 from masis.schema.actor import Actor
 from masis.schema.case import Case
@@ -58,11 +59,22 @@ class ImportStep(NamedTuple):
 class ImportService(Service):
     """The use cases of files that become cases."""
 
-    def formats_of(self, actor: Actor, path: Path, *, name: str) -> Fitting:
+    def formats_of(self, actor: Actor, path: Path, *, name: str, sheet: str | None = None) -> Fitting:
         """Return which formats a file fits. Raises InputError where it can't be read, and NotAllowed."""
         self._access.require(actor, "audit")
         try:
-            return formats_of(path, name=name)
+            return formats_of(path, name=name, sheet=sheet)
+        except InputError as error:
+            raise error.at(file=name) from error
+
+    def sheets_of(self, actor: Actor, path: Path, *, name: str) -> list[str]:
+        """Return the sheets of an Excel workbook that hold something; none of another file.
+
+        Raises InputError where it can't be read, and NotAllowed.
+        """
+        self._access.require(actor, "audit")
+        try:
+            return sheets_of(path)
         except InputError as error:
             raise error.at(file=name) from error
 
@@ -74,17 +86,19 @@ class ImportService(Service):
         names: FieldMap | None = None,
         *,
         name: str,
+        sheet: str | None = None,
     ) -> Look:
         """Read the first rows of a file, and store nothing. What breaks it off is a problem too. Raises NotAllowed.
 
         Without a profile the format is detected from the first row. ``names`` says which key of a row holds a field,
-        ``name`` what the file is called.
+        ``name`` what the file is called, ``sheet`` which sheet of an Excel workbook is read.
         """
         self._access.require(actor, "audit")
         rows: list[MappedRow] = []
         problems: list[InputError] = []
         try:
-            rows.extend(islice(read_any(path, profile, names, name=name), LOOKED_AT + 1))  # an error leaves in the rest
+            read = read_any(path, profile, names, name=name, sheet=sheet)
+            rows.extend(islice(read, LOOKED_AT + 1))  # an error leaves in the rest
         except InputError as error:
             problems.append(error)
         looked_at = rows[:LOOKED_AT]
@@ -105,6 +119,7 @@ class ImportService(Service):
         names: FieldMap | None = None,
         *,
         name: str,
+        sheet: str | None = None,
     ) -> Iterator[ImportStep]:
         """Store the cases of a file; yields how far it has come after each batch, which is then stored.
 
@@ -114,13 +129,11 @@ class ImportService(Service):
         Raises NotAllowed, before anything is read; StoreError where the database can't be written.
         """
         self._access.require(actor, "audit")
-        return self._steps(path, profile, names, name)
+        return self._steps(read_any(path, profile, names, name=name, sheet=sheet))
 
-    def _steps(
-        self, path: Path, profile: Profile | str | None, names: FieldMap | None, name: str
-    ) -> Iterator[ImportStep]:
+    def _steps(self, rows: Iterator[MappedRow]) -> Iterator[ImportStep]:
         step = ImportStep(0, 0, 0, 0, 0)
-        for batch, broken_off in _batches(read_any(path, profile, names, name=name)):
+        for batch, broken_off in _batches(rows):
             report = self._store.cases.add_many([row.case for row in batch if row.case is not None])
             step = ImportStep(
                 rows=step.rows + len(batch),

@@ -7,7 +7,7 @@ import io
 import logging
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import Field, JsonValue, ValidationError, field_validator
 
@@ -182,6 +182,13 @@ def read_sources(written: dict[str, Any]) -> dict[str, Source]:
     return found
 
 
+class BodyLook(NamedTuple):
+    """A body before it is taken: how many cases it holds, and which limit its only case passes."""
+
+    cases: int
+    limit_passed: InputError | None
+
+
 class IngestionService:
     """The use cases of the inbox of one database."""
 
@@ -192,12 +199,24 @@ class IngestionService:
         """Store requests so that they survive a power cut; only then may they be acknowledged."""
         return self._store.inbox.put(requests)
 
-    def limit_passed(self, form: Form, body: bytes, source: Source) -> InputError | None:
-        """Return why a document that is one case, in our own form, is too large to take; None where it is none."""
-        if form != "json" or source.profile or body.count(b'"evidence"') > 1:
-            return None
-        problems = [each for each in read_cases(form, body) if isinstance(each, InputError)]
-        return next((each for each in problems if each.limit), None)
+    def look_at(self, form: Form, body: bytes, source: Source) -> BodyLook:
+        """Return how many cases a body holds, and why one that is a single case is too large to take.
+
+        They are counted again when they are read: a profile knows better what is a case.
+        """
+        if form == "ndjson":  # blanks go first, so that what is left on a line is one word
+            lines = body.translate(None, b" \t\r\x0b\x0c").split(None, source.max_cases + 1)
+            return BodyLook(len(lines), None)
+        if not body.strip() or source.profile:
+            return BodyLook(int(bool(body.strip())), None)
+        try:
+            rows = _whole(body)
+        except InputError as error:  # named in the batch where it is no JSON
+            return BodyLook(1, error if error.limit else None)
+        if len(rows) != 1:
+            return BodyLook(len(rows), None)
+        problems = (problem for row in read_any(rows, OWN_FORMAT, name="body.json") for problem in row.problems)
+        return BodyLook(1, next((each for each in problems if each.limit), None))
 
     def status(self, case_id: str, source: str) -> CaseStatus | None:
         """Return where a case of a source stands; None where it has sent none of that id, or none was read yet."""

@@ -170,7 +170,7 @@ def _scanned(lake: Any, outcome: Outcome, columns: list[str], rows: int) -> Iter
 def _read(row: dict[str, Any], outcome: Outcome, place: str) -> tuple[Case, Run | None]:
     """Return the case and the run of a row. Raises InputError naming where the row came from."""
     try:
-        case = Case.model_validate_json(row["case_json"] or "")
+        case = Case.from_stored(row["case_json"] or "")
         run = Run.model_validate_json(row["run_json"]) if row["run_json"] else None
     except (ValidationError, MasisError) as error:
         where = f"{row['source'] or place}, row {row['source_row']}" if row["source_row"] else place

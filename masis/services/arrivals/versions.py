@@ -71,7 +71,7 @@ def with_texts(case: Case, texts: Mapping[str, str], case_id: str, number: int) 
         number=number,
         filled=tuple(chunk.id for chunk in case.evidence if chunk.id in filled),
     )
-    return Case.model_validate(
+    return Case.from_stored(
         {
             **case.to_json_dict(),
             "id": case_id,

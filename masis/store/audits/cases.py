@@ -103,7 +103,7 @@ class Cases(Queue):
         )
         if row is None:
             raise UnknownRecord(f"there is no case {case_id!r}. `masis import` brings cases in.")
-        return Case.model_validate_json(row[0])
+        return Case.from_stored(row[0])
 
     def count(self) -> int:
         """How many cases there are."""
@@ -114,7 +114,7 @@ class Cases(Queue):
         sql = "SELECT case_seq AS seq, payload FROM case_payloads WHERE case_seq > ? ORDER BY case_seq"
         for seq, payload in self._database.walk(sql, at_once=50):
             try:
-                case = Case.model_validate_json(payload)
+                case = Case.from_stored(payload)
             except ValueError as error:
                 with self._database.reading() as connection:
                     raise damaged_case(connection, seq) from error

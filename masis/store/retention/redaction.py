@@ -57,7 +57,7 @@ class Redactions(Part):
         with self._database.transaction() as connection:
             at = self._database.now()
             row = _unredacted(connection, case_id)
-            case = Case.model_validate_json(row["payload"])
+            case = Case.from_stored(row["payload"])
             redacted = _redact_entries(connection, row["seq"], by=by, reason=reason, at=at)
             left = "SELECT seq FROM runs WHERE case_seq = ? AND removed_by IS NULL"
             runs = [run[0] for run in connection.execute(left, [row["seq"]])]
@@ -149,7 +149,7 @@ def _redact_entries(connection: sqlite3.Connection, case_seq: int, *, by: str, r
 
 def _replace_content(connection: sqlite3.Connection, case_seq: int, case: Case, redaction: int) -> None:
     """Leave of a case what is a case, so that whatever shows cases can show it; entry ``redaction`` records why."""
-    remainder = Case.model_validate(
+    remainder = Case.from_stored(
         {
             "id": case.id,
             "query": REDACTED,

@@ -25,7 +25,8 @@ from masis.datasets.mapping.profile import (
 )
 from masis.datasets.mapping.reader import Fitting
 from masis.errors import InputError, MasisError
-from masis.schema.columns import Column, columns_of
+from masis.schema.columns import Column, columns_of, likely_columns
+from masis.schema.reading import SPLIT, FieldMap
 from masis.schema.wording import counted
 from masis.services import Actor, Workbench
 from masis.services.arrivals.imports import ImportStep, Look
@@ -46,6 +47,9 @@ from masis.ui.shell.stored_form import StoredForm, show_file
 
 MOST_HELD = 50
 """Files held at a time."""
+ONE_CHUNK = "one"
+"""The choice that a text is one chunk of evidence, whatever stands in it."""
+
 COLUMNS = "columns"
 """The format in which a person says which column holds what."""
 
@@ -91,12 +95,18 @@ def held_files() -> HeldFiles:
 
 
 class ImportForm(StoredForm):
-    """The form of one session: what was pasted, or the token and the name of the uploaded file."""
+    """The form of one session: what was pasted, or the token and the name of the uploaded file.
+
+    ``sheet`` names the sheet of a workbook that is read; ``split`` says what separates the chunks of an
+    evidence that is one text: ``ONE_CHUNK`` where nothing does, "" where the reading asks.
+    """
 
     SUBJECT = "import"
     text: str = ""
     token: str = ""
     name: str = ""
+    sheet: str = ""
+    split: str = ""
 
 
 class Chosen(NamedTuple):
@@ -118,6 +128,8 @@ class Reading(NamedTuple):
     key: str
     format: str
     choice: ColumnChoice
+    sheet: str | None = None
+    names: FieldMap | None = None
 
     @property
     def ready(self) -> bool:
@@ -131,6 +143,12 @@ class Reading(NamedTuple):
             return profile_of(self.choice, self.columns)
         return builtin().get(self.format)
 
+    @property
+    def evidence_is_text(self) -> bool:
+        """Whether the evidence of the first row is one text, which may hold several chunks."""
+        evidence = likely_columns(self.columns, ("query", "answer", "evidence")).get("evidence")
+        return evidence is not None and evidence.kind == "text"
+
 
 def _take_upload(key: str) -> None:
     """Hold an uploaded file; what was pasted stays, and is shown again when the file is removed."""
@@ -141,7 +159,7 @@ def _take_upload(key: str) -> None:
     form.uploads += 1
     before, token = form.token, uuid4().hex
     held_files().put(file.getvalue(), token)
-    form.save(token=token, name=file.name[:LONGEST_NAME])
+    form.save(token=token, name=file.name[:LONGEST_NAME], sheet="", split="")
     held_files().drop(before)
 
 
@@ -149,7 +167,7 @@ def _drop_file(**also: Any) -> None:
     """Remove the uploaded file; ``also`` are further fields of the form to store."""
     form = ImportForm.current()
     held_files().drop(form.token)
-    form.save(token="", name="", **also)
+    form.save(token="", name="", sheet="", split="", **also)
 
 
 def _empty_form() -> None:
@@ -176,7 +194,8 @@ def _reading_of(workbench: Workbench, form: ImportForm, chosen: Chosen) -> Readi
 
     Raises InputError where it can't be read at all.
     """
-    fitting = _formats(chosen.path, chosen.name, form.owner)
+    sheet = form.sheet or None
+    fitting = _formats(chosen.path, chosen.name, sheet, form.owner)
     columns, key = columns_of(fitting.row), columns_key(fitting.row)
     remembered = workbench.drafts.get(form.owner, DRAFT_OF_COLUMNS + key).values
     known = remembered.get("format")
@@ -187,7 +206,9 @@ def _reading_of(workbench: Workbench, form: ImportForm, chosen: Chosen) -> Readi
     except ValidationError:  # of another version
         choice = None
     choice = likely_choice(columns) if choice is None else choice
-    return Reading(fitting, columns, key, known, still_there(choice, columns))
+    split = None if form.split == ONE_CHUNK else form.split
+    names: FieldMap | None = {SPLIT: split} if form.split else None
+    return Reading(fitting, columns, key, known, still_there(choice, columns), sheet, names)
 
 
 def _remember(key: str, **values: Any) -> None:
@@ -198,14 +219,19 @@ def _remember(key: str, **values: Any) -> None:
 
 
 @st.cache_resource(show_spinner=False, max_entries=16)
-def _formats(path: Path, name: str, _owner: Actor) -> Fitting:
-    return served_workbench().imports.formats_of(_owner, path, name=name)
+def _formats(path: Path, name: str, sheet: str | None, _owner: Actor) -> Fitting:
+    return served_workbench().imports.formats_of(_owner, path, name=name, sheet=sheet)
+
+
+@st.cache_resource(show_spinner=False, max_entries=16)
+def _sheets(path: Path, name: str, _owner: Actor) -> list[str]:
+    return served_workbench().imports.sheets_of(_owner, path, name=name)
 
 
 @st.cache_resource(show_spinner="Reading the first rows", max_entries=8)
-def _look(path: Path, name: str, profile: str, _owner: Actor) -> Look:
+def _look(path: Path, name: str, profile: str, sheet: str | None, names: FieldMap | None, _owner: Actor) -> Look:
     read_by = Profile.model_validate_json(profile) if profile else None
-    return served_workbench().imports.look(_owner, path, read_by, name=name)
+    return served_workbench().imports.look(_owner, path, read_by, names, name=name, sheet=sheet)
 
 
 # the page
@@ -215,7 +241,7 @@ PROBLEMS_SHOWN = 50
 SOON_S = 0.4
 """So long the click waits for the import: most are done by then, and nothing has to be drawn in between."""
 
-UPLOADS = ["jsonl", "ndjson", "json", "csv", "tsv", "txt", "parquet", "gz", "zip"]
+UPLOADS = ["jsonl", "ndjson", "json", "csv", "tsv", "txt", "xlsx", "xlsm", "parquet", "gz", "zip"]
 _UNDERSTOOD = registered("understood")
 _STYLE = """<style>
 [class*=st-key-import-column] { span[title] { color: light-dark(#fff, #101417); }
@@ -236,13 +262,15 @@ class FileImport(BackgroundTask):
     stopped = False
     """Whether it ended before the file did, since it was asked to."""
 
-    def __init__(self, workbench: Workbench, actor: Actor, source: Chosen, profile: Profile | None) -> None:
+    def __init__(self, workbench: Workbench, actor: Actor, source: Chosen, reading: Reading) -> None:
         super().__init__()
         self.source, self.size = source, max(1, source.path.stat().st_size)
         self.step = ImportStep(0, 0, 0, 0, 0)
         self.problems: list[MasisError] = []
         self.problem_count = 0
-        self._steps = workbench.imports.add_file(actor, source.path, profile, name=source.name)
+        self._steps = workbench.imports.add_file(
+            actor, source.path, reading.profile, reading.names, name=source.name, sheet=reading.sheet
+        )
 
     @property
     def complete(self) -> bool:
@@ -296,7 +324,10 @@ def show_imports(workbench: Workbench) -> None:
             _file(form)
         reading = error = None
         chosen = _chosen_file(form)
-        if chosen is not None:
+        with st.container():
+            sheets = _sheet(form, chosen) if chosen is not None else []
+        needs_sheet = len(sheets) > 1 and form.sheet not in sheets
+        if chosen is not None and not needs_sheet:
             try:
                 reading = _reading_of(workbench, form, chosen)
             except InputError as found:
@@ -307,19 +338,25 @@ def show_imports(workbench: Workbench) -> None:
         with st.container():
             if reading is not None and reading.format == COLUMNS:
                 _columns(form, reading)
+        with st.container():
+            if reading is not None and reading.evidence_is_text:
+                _split(form)
     with right:
         if form.token and chosen is None:
             st.warning("The file is no longer on the server, which was restarted since. Choose it again.")
         elif chosen is None:
             st.header("First rows")
             st.caption("They are shown here as they would be read, with every problem. Nothing is stored before that.")
+        elif needs_sheet:
+            st.header("First rows")
+            st.caption("Choose the sheet, and its rows are shown here as they would be read.")
         elif reading is None:
             _refused(str(error))
         else:
             look = None
             if reading.ready:
                 profile = "" if reading.profile is None else reading.profile.model_dump_json()
-                look = _look(chosen.path, chosen.name, profile, form.owner)
+                look = _look(chosen.path, chosen.name, profile, reading.sheet, reading.names, form.owner)
             shown: dict[str, Any] = {"type": "primary", "width": "stretch", "shortcut": "Ctrl+Enter"}
             nothing_to_import = look is None or not look.cases
             action("Import the cases", "start-import", "upload_file", _start, disabled=nothing_to_import, **shown)
@@ -351,6 +388,48 @@ def _file(form: ImportForm) -> None:
 
 
 # how it is read
+
+
+def _sheet(form: ImportForm, chosen: Chosen) -> list[str]:
+    """Offer the sheets of a workbook that has several; return their names."""
+    try:
+        sheets = _sheets(chosen.path, chosen.name, form.owner)
+    except InputError:  # said where its rows are shown
+        return []
+    if len(sheets) > 1:
+        key = f"import-sheet-{chosen.token}-{form.owner}"
+        st.selectbox(
+            "Sheet",
+            sheets,
+            sheets.index(form.sheet) if form.sheet in sheets else None,
+            key=key,
+            placeholder="Choose the sheet",
+            on_change=lambda: ImportForm.current().save(sheet=st.session_state[key] or ""),
+        )
+    return sheets
+
+
+_SPLITS = {
+    "": "Ask where it's uncertain",
+    ONE_CHUNK: "It's one chunk",
+    "|": "A vertical bar separates chunks",
+    ";": "A semicolon separates chunks",
+    "\n\n": "A blank line separates chunks",
+    "\n": "A line break separates chunks",
+}
+
+
+def _split(form: ImportForm) -> None:
+    """Offer what separates the chunks of an evidence that is one text: what ``evidence.split`` says in a map."""
+    key = f"import-split-{form.token}-{form.owner}"
+    st.selectbox(
+        "Several chunks in one text",
+        list(_SPLITS),
+        list(_SPLITS).index(form.split) if form.split in _SPLITS else 0,
+        key=key,
+        format_func=_SPLITS.__getitem__,
+        on_change=lambda: ImportForm.current().save(split=st.session_state[key]),
+    )
 
 
 def _format(form: ImportForm, reading: Reading) -> None:
@@ -491,7 +570,7 @@ def _start() -> None:
             raise InputError("It is not settled how the file is read", cure="Choose the format or the columns.")
         if reading.format == COLUMNS:
             _remember(reading.key, format=COLUMNS, columns=reading.choice.model_dump(mode="json"))
-        begun = IMPORTS.start(token, lambda: FileImport(workbench, actor(), chosen, reading.profile))
+        begun = IMPORTS.start(token, lambda: FileImport(workbench, actor(), chosen, reading))
     except InputError as error:
         form.refused = error
         return

@@ -92,10 +92,10 @@ def case_of(question: str, pasted: Pasted, answer: str) -> Case:
     if answer.strip():
         content["answer"] = answer.strip("\r\n")
     try:
-        case = Case.model_validate({"id": "new", **content})
+        case = Case.from_stored({"id": "new", **content})
     except ValidationError as error:
         raise explain(error) from error
-    return check_case(Case.model_validate({"id": case_id(case), **content}))
+    return check_case(Case.from_stored({"id": case_id(case), **content}))
 
 
 def case_id(case: Case) -> str:

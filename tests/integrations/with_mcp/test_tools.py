@@ -195,7 +195,7 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("run_audit", {"caseId": "weir", "case": WEIR}, "give either caseId or case"),
     ("run_audit", {"caseId": {}}, "arguments: caseId: is an object, must be text."),
     ("run_audit", {"caseId": "wier"}, "there is no case 'wier' (near: 'weir')"),
-    ("run_audit", {"case": {"query": "q", "evidence": [{"id": 1}]}}, "case.evidence[0].id: is a number, must be text"),
+    ("run_audit", {"case": {"query": "q", "evidence": [{"id": True}]}}, "case.evidence[0].id: is true, must be text"),
     ("run_audit", {"case": {**WEIR, "answer": "Another."}}, "case 'weir' is already here with other content"),
     (
         "run_audit",

@@ -1,0 +1,120 @@
+"""The rows of a table: which columns its header names, and what stands in each row. CSV and TSV in any dialect."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+import re
+from collections.abc import Iterator
+from typing import BinaryIO, NamedTuple
+
+from masis.datasets.readers.lines import MAX_LINE_BYTES, not_utf8
+from masis.errors import InputError
+from masis.schema.wording import shortened
+
+_DELIMITERS = (",", ";", "\t", "|")
+
+_SEP_LINE = re.compile(r'"?sep=([^"\r\n])"?[ \t]*(?:\r\n?|\n)', re.IGNORECASE)
+"""A first line that tells Excel the delimiter; it is no row."""
+
+_QUOTED = re.compile(r'"(?:[^"]|"")*+"?')
+_LINE_END = re.compile(r"[\r\n]")
+
+
+class TableRow(NamedTuple):
+    """One row: the line at which it begins, the characters read so far, its cells by column or what is wrong."""
+
+    line: int
+    end: int
+    cells: dict[str, str] | InputError
+
+
+class Header:
+    """The columns that the first row of a table names."""
+
+    def __init__(self, names: list[str], line: int) -> None:
+        """Take the names. Raises InputError where two columns have one name."""
+        self.names = [name.replace("\r\n", "\n") for name in names]  # a shell has no carriage return to name it by
+        named = [name for name in self.names if name.strip()]
+        self._all_named = len(named) == len(self.names)
+        if len(set(named)) < len(named):
+            twice = next(name for name in named if named.count(name) > 1)
+            raise InputError(f"has two columns named {twice[:40]!r}", cure="Rename one.", line=line)
+
+    def cells_of(self, row: list[str]) -> dict[str, str] | InputError:
+        """Return the cells of a row by column, or what is wrong with it.
+
+        A spreadsheet writes every column that was ever used: those without a name are left out where they are empty.
+        The first column without a name is the index that pandas writes.
+        """
+        if self._all_named and len(row) <= len(self.names):  # nearly all
+            return dict(zip(self.names, row, strict=False))
+        while len(row) > len(self.names) and not row[-1].strip():
+            row = row[:-1]
+        if len(row) > len(self.names):
+            problem = f"has {len(row)} columns, the first line names {len(self.names)}"
+            return InputError(problem, cure="Put text that holds the delimiter in quotes.")
+        for place, (name, cell) in enumerate(zip(self.names, row, strict=False), 1):
+            if place > 1 and cell.strip() and not name.strip():
+                return InputError(
+                    f"has {shortened(cell.strip(), 40)!r} in column {place}, which has no name",
+                    cure="Name the column in the first line, or empty it.",
+                )
+        return {name: cell for name, cell in zip(self.names, row, strict=False) if name.strip()}
+
+
+def read_table(stream: BinaryIO, start: bytes, delimiter: str | None = None) -> Iterator[TableRow]:
+    """Yield the rows of a CSV or TSV file; ``start`` are its first bytes. Raises InputError where it is no table."""
+    text = io.TextIOWrapper(stream, "utf-8-sig", newline="")
+    csv.field_size_limit(MAX_LINE_BYTES)
+    try:
+        yield from _table_rows(text, start.removeprefix(codecs.BOM_UTF8).decode(errors="ignore"), delimiter)
+    except UnicodeDecodeError as error:
+        raise not_utf8(error) from error
+    except csv.Error as error:
+        if "field larger" in str(error):
+            most = f"{MAX_LINE_BYTES // 2**20} MiB"
+            raise InputError(f"has a cell of more than {most}", cure="Close its quote, or split it.") from error
+        raise InputError(f"is no table that can be read ({error})", cure='Put text in quotes, " as "".') from error
+    finally:
+        text.detach()
+
+
+def _table_rows(text: io.TextIOWrapper, start: str, delimiter: str | None) -> Iterator[TableRow]:
+    before = 0  # lines
+    if said := _SEP_LINE.match(start):
+        delimiter, start, before = said[1], start[said.end() :], 1
+        text.readline()
+    header_text = _first_record(start)
+    if "\x00" in header_text:
+        raise InputError("is no text: it holds null bytes", cure="Save it as CSV UTF-8.", line=1)
+    if delimiter is None:
+        outside = _QUOTED.sub("", header_text)
+        delimiter = max(_DELIMITERS, key=outside.count)
+    rows = csv.reader(_short_lines(text), delimiter=delimiter, strict=True)
+    header: Header | None = None
+    end = 0
+    line = before + 1
+    for row in rows:
+        end += sum(map(len, row)) + len(row)
+        if any(row) and header is None:
+            header = Header(row, line)
+        elif any(row) and header is not None:
+            yield TableRow(line, end, header.cells_of(row))
+        line = before + 1 + rows.line_num
+
+
+def _first_record(text: str) -> str:
+    """Return the text up to the first line break outside of quotes: a name may hold line breaks, and the delimiter."""
+    text = text.lstrip("\r\n")
+    blanked = _QUOTED.sub(lambda quoted: "x" * len(quoted[0]), text)
+    ends = _LINE_END.search(blanked)
+    return text[: ends.start()] if ends else text
+
+
+def _short_lines(text: io.TextIOWrapper) -> Iterator[str]:
+    while line := text.readline(MAX_LINE_BYTES):
+        if len(line) == MAX_LINE_BYTES:
+            raise InputError(f"has a line of more than {MAX_LINE_BYTES // 2**20} MiB", cure="Split it.")
+        yield line

@@ -1,0 +1,153 @@
+"""Places of citations and labels are read in the unit that a tool counts in, and checked by what they cover."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import masis
+from masis.datasets.mapping.offsets import Span, in_characters, place_of
+from masis.datasets.mapping.reader import read_any
+
+BRIDGES = "🌉🌉 It is long. It opened in 1931."
+"""Two characters of two UTF-16 units each come before what is cited."""
+
+SOURCE = "https://a.example/s"
+OUTSIDE = "citations: 1 of 2 cover no characters of the answer, such as 500 to 512 of 33; they are left out"
+
+
+def utf16(text: str, part: str) -> tuple[int, int]:
+    before = len(text[: text.index(part)].encode("utf-16-le")) // 2
+    return before, before + len(part.encode("utf-16-le")) // 2
+
+
+def chat(answer: str, *places: tuple[int | None, int | None]) -> dict[str, Any]:
+    notes = [
+        {"type": "url_citation", "url_citation": {"url": SOURCE, "title": "Survey", "start_index": a, "end_index": b}}
+        for a, b in places
+    ]
+    return {
+        "request": {"messages": [{"role": "user", "content": "How long is it?"}]},
+        "response": {"choices": [{"message": {"role": "assistant", "content": answer, "annotations": notes}}]},
+        "documents": [{"id": SOURCE, "text": "It is long. It opened in 1931."}],
+    }
+
+
+def responses(answer: str, *places: tuple[int, int]) -> dict[str, Any]:
+    notes = [{"type": "url_citation", "url": SOURCE, "start_index": a, "end_index": b} for a, b in places]
+    parts = [
+        {"type": "output_text", "text": "So. ", "annotations": []},
+        {"type": "output_text", "text": answer, "annotations": notes},
+    ]
+    return {
+        "request": {"input": "How long is it?"},
+        "response": {"output": [{"type": "message", "content": parts}]},
+        "documents": [{"id": SOURCE, "text": "It is long."}],
+    }
+
+
+def cohere(answer: str, *places: tuple[int, int]) -> dict[str, Any]:
+    cited = [{"start": a, "end": b, "text": "It opened in 1931.", "document_ids": ["d"]} for a, b in places]
+    return {
+        "request": {"message": "How long is it?"},
+        "response": {"text": answer, "citations": cited, "documents": [{"id": "d", "text": "It is long."}]},
+    }
+
+
+def covered(case: masis.Case) -> list[str]:
+    return [(case.answer or "")[each.start : each.end] for each in case.given_citations]
+
+
+@pytest.mark.parametrize("make", [chat, responses, cohere])
+@pytest.mark.parametrize("part", ["It opened in 1931.", "It is long.", "1931"])
+def test_citations_that_count_utf16_units_cover_what_they_cite(make: Any, part: str) -> None:
+    start = BRIDGES.index(part)
+    for place in (utf16(BRIDGES, part), (start, start + len(part))):
+        (case,) = masis.read_cases([make(BRIDGES, place)])
+        assert covered(case) == [part]
+
+
+def test_one_citation_that_fits_in_one_unit_only_tells_the_unit_of_all() -> None:
+    text = "🌉🌉🌉🌉 aa bb cc dd"
+    spans = [Span(*utf16(text, "aa")), Span(*utf16(text, "dd"))]
+    assert [text[each.start : each.end] for each in in_characters(text, spans)] == ["aa", "dd"]
+
+
+@pytest.mark.parametrize("place", [(500, 512), (18, 36), (-3, 4), (9, 5)])
+def test_a_citation_outside_of_the_answer_is_noted_and_kept_beside_the_case(place: tuple[int, int]) -> None:
+    good = utf16(BRIDGES, "It is long.")
+    (read,) = read_any([chat(BRIDGES, good, place)])
+    assert read.case is not None
+    assert covered(read.case) == ["It is long."]
+    assert read.problems == ()
+    if place == (500, 512):
+        assert str(read.notes[0]).partition(", line 1, ")[2].startswith(OUTSIDE)
+    (outside,) = read.case.metadata["citations_outside_answer"]
+    assert (outside["start"], outside["end"], outside["evidence_id"]) == (*place, SOURCE)
+
+
+def test_citations_of_a_profile_of_ones_own_are_read_alike(tmp_path: Path) -> None:
+    own = tmp_path / "own.toml"
+    own.write_text(
+        'query = "f"\nanswer = "a"\nevidence = "q"\n'
+        'citations = "b[].{start: von, end: bis, evidence_id: quelle}"\nlabels = "u[].{text: t, start: v, end: e}"\n'
+    )
+    start, end = utf16(BRIDGES, "1931")
+    cited = [{"von": start, "bis": end, "quelle": 1.0}]
+    row = {"f": "When?", "a": BRIDGES, "q": [{"id": 1, "text": "So."}], "b": cited}
+    (case,) = masis.read_cases([row], own)
+    assert (covered(case), case.given_citations[0].evidence_id) == (["1931"], "1")
+    (labelled,) = masis.read_cases([row | {"u": [{"t": "1931", "v": start, "e": end}]}], own)
+    assert labelled.labels is not None
+    assert labelled.labels.claims[0].model_dump()["start"] == BRIDGES.index("1931")
+    with pytest.raises(masis.errors.InputError, match=r"citations\[0\]: needs whole numbers for start and end"):
+        masis.read_cases([row | {"b": [{"von": "3", "bis": "7", "quelle": 1}]}], own)
+
+
+@pytest.mark.parametrize(
+    ("quoted", "start", "end", "at"),
+    [
+        ("It is long.", 3, 14, (3, 14)),
+        ("It is long.", 5, 16, (3, 14)),  # UTF-16
+        ("It is long.", 5, None, (3, 14)),
+        ("It is long.", 99, 110, (3, 14)),  # by its words, which stand there once
+        ("It", 99, 101, None),  # twice
+        ("It", 15, 17, (15, 17)),
+        ("long. It\\nopened", 0, 1, None),
+        ("Nowhere.", 3, 11, None),
+    ],
+)
+def test_a_label_stands_where_its_words_stand(
+    quoted: str, start: int, end: int | None, at: tuple[int, int] | None
+) -> None:
+    assert place_of(BRIDGES, quoted, start, end) == at
+
+
+def test_a_label_of_label_studio_over_a_line_break_has_the_words_of_the_answer() -> None:
+    answer = "It is 130 metres long [1].\nIt is red."
+    task = {
+        "id": 7.0,
+        "data": {"question": "How long?", "answer": answer, "evidence": [{"id": "1", "text": "It is 120 m long."}]},
+        "annotations": [
+            {"result": [{"type": "labels", "value": {"start": 17, "end": 37, "text": "long [1].\\nIt is red.",
+                                                     "labels": ["unsupported"]}}]}
+        ],
+    }  # fmt: skip
+    (case,) = masis.read_cases([task])
+    assert case.labels is not None
+    (claim,) = case.labels.claims
+    assert (claim.text, case.id) == ("long [1].\nIt is red.", "7")
+    assert answer[claim.model_dump()["start"] : claim.model_dump()["end"]] == claim.text
+
+
+def test_outputs_of_langfuse_that_are_json_in_quotes_are_read() -> None:
+    trace = {
+        "id": "t1", "name": "rag", "input": '{"question": "How long?"}', "output": '"It is \\"long\\" [1]."',
+        "observations": [{"type": "RETRIEVER", "output": '["It is long."]'}],
+    }  # fmt: skip
+    (case,) = masis.read_cases([trace])
+    assert (case.query, case.answer, case.evidence[0].text) == ("How long?", 'It is "long" [1].', "It is long.")
+    (plain,) = masis.read_cases([trace | {"output": '"Long" is relative [1]'}])
+    assert plain.answer == '"Long" is relative [1]'
