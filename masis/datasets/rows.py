@@ -203,7 +203,22 @@ def _workbook(file: BinaryIO, sheet: str | None) -> Iterator[Row]:
 
 
 def _of_table(rows: Iterator[TableRow]) -> Iterator[Row]:
-    return (Row(row.line, row.end, row.cells, table=not isinstance(row.cells, InputError)) for row in rows)
+    return (
+        Row(row.line, row.end, row.cells)
+        if isinstance(row.cells, InputError)
+        else Row(row.line, row.end, _with_missing_cells_empty(row.cells), table=True)
+        for row in rows
+    )
+
+
+_MISSING = frozenset({"nan", "NaN", "NaT", "<NA>"})
+"""How pandas writes a value that is missing where a table was made by way of ``str``."""
+
+
+def _with_missing_cells_empty(cells: dict[str, Any]) -> dict[str, Any]:
+    if _MISSING.isdisjoint(cell for cell in cells.values() if isinstance(cell, str)):
+        return cells
+    return {name: "" if isinstance(cell, str) and cell in _MISSING else cell for name, cell in cells.items()}
 
 
 def _rows(stream: BinaryIO, name: str, rows_at: tuple[str, ...], sheet: str | None = None) -> Iterator[Row]:

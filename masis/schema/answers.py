@@ -13,8 +13,8 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
-from masis.schema.literals import parse_value
 from masis.schema.explain import name_elsewhere
+from masis.schema.literals import parse_value
 from masis.schema.wording import shortened
 
 LONGEST_MESSAGE = 500

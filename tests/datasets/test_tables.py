@@ -316,3 +316,11 @@ def test_the_service_names_the_sheets(tmp_path: Path) -> None:
     look = workbench.imports.look(ADA, path, name="f.xlsx", sheet="2")
     assert len(look.cases) == 1
     workbench.close()
+
+
+@pytest.mark.parametrize("word", ["nan", "NaN", "NaT", "<NA>"])
+def test_a_cell_that_pandas_wrote_for_a_missing_value_is_empty(tmp_path: Path, word: str) -> None:
+    file = tmp_path / "cases.csv"
+    file.write_text(f'query,answer,evidence,note\nHow long?,{word},"[""It is long.""]",{word}\n', encoding="utf-8")
+    (case,) = masis.read_cases(file)
+    assert case.answer is None

@@ -47,6 +47,7 @@ _FILE_NAME = re.compile(r"\.(?:pdf|docx?|txt|md|html?|csv|tsv|xlsx?|pptx?|json|x
 _LOWER, _UPPER, _TITLE = re.compile(r"[a-z]+"), re.compile(r"[A-Z]+"), re.compile(r"[A-Z][a-z]+")
 _AUTHOR_YEAR = re.compile(r"[A-Za-z]{3,20}(?:19|20)\d\d[a-z]?")
 _SLUG = re.compile(r"[a-z]+(?:[_-][a-z]+)+")
+_TRACKING = re.compile(r"(?<=[?&])(?:utm_\w{1,30}|gclid|fbclid|msclkid|mc_[ce]id)=[^&]*+&?", re.IGNORECASE)
 _SCHEME = re.compile(r"\A(?:https?://)?(?:www\.)?", re.IGNORECASE)
 
 
@@ -210,10 +211,15 @@ def _unpad(name: str) -> str:
 
 
 def _address(name: str) -> str:
-    """An address without what does not matter to what it names: scheme, www, fragment, closing slash, case."""
+    """Return an address without what doesn't matter to what it names.
+
+    That is the scheme, www, a fragment, a closing slash, case, and parameters by which links are tracked: ChatGPT adds
+    ``utm_source`` to what it cites.
+    """
     name = name.strip()
     if "://" in name:
         name = name.partition("#")[0]
+        name = _TRACKING.sub("", name).rstrip("?&")
     return _SCHEME.sub("", name).rstrip("/").casefold()
 
 

@@ -80,7 +80,7 @@ def _parse_square(match: Match, index: EvidenceIndex) -> Parsed:
         return None  # LaTeX, or brackets that Markdown escapes, which are a style of their own
     if len(body) == len(CITATION_NEEDED) - 2 and match.group().casefold() == CITATION_NEEDED:
         return ()
-    references = read_references(body.partition("†")[0] or body if "†" in body else body, offset, index)
+    references = _read_before_dagger(body, offset, index) if "†" in body else read_references(body, offset, index)
     if not references and index.is_slug(body) and _CLAUSE_END.match(answer, end):
         references = [Reference(offset, offset + len(body), body, None, None)]
     if references and not is_probably_not_a_citation(answer, start, end, body, references, index):
@@ -108,14 +108,18 @@ def _square_may_follow_stop(match: Match) -> bool:
 _LOWER_NEXT = re.compile(r"\s{0,3}[a-z]")
 
 
-# 【1†source】
+# 【1†source】, and the same copied into square brackets
 
 
 _LENTICULAR_BODY = re.compile(r"(?:(?:source|ref|doc)\w*\s*)?(\d{1,9})(?::(\d{1,9}))?(?:†[^†]*)?\Z", re.IGNORECASE)
 
 
 def _parse_lenticular(match: Match, index: EvidenceIndex) -> Parsed:
-    body, offset = match.group(1), match.start(1)
+    return _read_before_dagger(match.group(1), match.start(1), index)
+
+
+def _read_before_dagger(body: str, offset: int, index: EvidenceIndex) -> list[Reference]:
+    """Read a body such as ``1†source`` or ``4:0†report.pdf``: what stands behind the dagger is a label."""
     plain = _LENTICULAR_BODY.match(body)
     if plain is None:
         return read_references(body.partition("†")[0].rstrip(), offset, index)
@@ -209,6 +213,12 @@ def _parse_html_link(match: Match, index: EvidenceIndex) -> Parsed:
 
 _BARE_ADDRESS = re.compile(r"(?:https?://|(?<![\w./@])www\.)[^\s<>\[\]{}\"'`|]{3,800}")
 _BEFORE_ADDRESS = re.compile(r"[<(]\s?\Z")
+# words that name the address as where something is said; "see" and "visit" only send the reader there
+_NAMED_AS_SOURCE = re.compile(
+    r"\b(?:according to|as (?:reported|stated|described|published) (?:by|in|on|at)|quoted from|cited in|taken from"
+    r"|laut|gemäß|selon|d['’]après|según|secondo|segundo|volgens|według|согласно)\s\Z",
+    re.IGNORECASE,
+)
 _FOOTNOTE_OF_ADDRESS = re.compile(r"[ \t]{0,3}\[\^[\w.-]{1,40}\]:[^\n]*\Z")
 _REFERENCE_OF_ADDRESS = re.compile(r"[ \t]{0,3}\[[\w.-]{1,40}\]:[^\n]*\Z")
 _LISTED = re.compile(
@@ -227,7 +237,7 @@ def _parse_address(match: Match, index: EvidenceIndex) -> Parsed:
     """An address cites the chunks that come from it.
 
     One that no evidence has is a fabrication where it is set as a citation: ``<https://...>``, ``(https://...)``, or an
-    entry of a list of sources. In running text it is only an address.
+    entry of a list of sources; or named as the source ("according to https://..."). Elsewhere it is only an address.
     """
     if not index.has_addresses:
         return None
@@ -244,7 +254,7 @@ def _parse_address(match: Match, index: EvidenceIndex) -> Parsed:
             else [Reference(start, end, address, id_, "source") for id_ in ids]
         )
     enclosed = _BEFORE_ADDRESS.search(line) and answer[end : end + 1] in (">", ")")
-    if enclosed or _LISTED.match(line) or _in_source_list(answer, start):
+    if enclosed or _NAMED_AS_SOURCE.search(line) or _LISTED.match(line) or _in_source_list(answer, start):
         return [Reference(start, end, address, None, None)]
     return None
 
@@ -689,7 +699,8 @@ STYLES: tuple[MarkerStyle, ...] = (
         may_follow_stop=_never,
         example="https://a.example/report",
         explanation="Cites the chunks that come from it. One that no evidence has is a fabrication in `<>`, in `()` "
-        "and in lists of sources, where chunks have web addresses; else it is only an address.",
+        'and in lists of sources, and behind words such as "according to", where chunks have web addresses; else it is '
+        "only an address.",
     ),
     MarkerStyle(
         name="source line",

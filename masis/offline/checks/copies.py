@@ -17,6 +17,7 @@ from functools import lru_cache
 from itertools import chain
 from typing import NamedTuple
 
+from masis.audit.markers import marker_spans, without_spans
 from masis.audit.sentences import Unit, split_sentences
 from masis.audit.text.comparison import sentence_form, without_capital
 
@@ -28,16 +29,6 @@ ONE_STRETCH = 2
 """Words in which a near-copy may differ from its sentence."""
 
 _QUOTES = frozenset('"“”„«»‹›')
-_BRACKETED = r"(?:\[\^?\d{1,3}(?:\s?[,;–-]\s?\d{1,3}){0,20}\])++"
-_MARKERS = re.compile(
-    # Beside punctuation: "fell [12].", "fell.[1]". Elsewhere it may be a value: "a CI of [2, 8] in men"; so it may
-    # directly behind a figure or a letter: "10[6]", "a[0]".
-    rf"(?:\s|(?<=[^\W\d_]{{3}})){_BRACKETED}(?=\s?[.,;:!?()]|\s*$)|(?<=[.,;:!?])\s?{_BRACKETED}(?!\w)"
-    # In front of a sentence it numbers what it stands before: "[2] The dam is safe."
-    r"|^\s*\[\d{1,3}\]\s+(?=[\"“]?[^\W\d_])"
-    # A footnote's number stands behind a stop; behind anything else it may be an exponent.
-    r"|【[^【】\n]{1,40}】|(?<=[.,;:!?])[⁰¹²³⁴⁵⁶⁷⁸⁹]++"
-)
 _BULLET = re.compile(r"\s*(?:#{1,6}|[-*+•‣▪◦●○·–]|\(?\d{1,3}[.)]|[a-zA-Z][.)])\s+")
 _CONNECTIVE = re.compile(
     r"[\s\"“]*(?:however|moreover|furthermore|additionally|in addition|besides|notably|in fact),\s+", re.IGNORECASE
@@ -334,9 +325,35 @@ def bracketed_numbers(text: str) -> frozenset[str]:
     return frozenset(re.findall(r"\[\^?(\d[^\[\]]{0,60})\]", text))
 
 
+_STOPS_BESIDE_MARKERS = ".,;:!?()"
+
+
 def text_without_markers(text: str) -> str:
-    """Return a sentence of the evidence without what looks like a marker of its own references."""
-    return _MARKERS.sub("", text)
+    """Return a sentence of the evidence without what is certainly a marker of its own references.
+
+    What the markers of the evidence point at isn't known here, so a bracket counts as one only beside punctuation or at
+    an end of the sentence: "fell [12].", "fell.[1]", "[2] The dam is safe." Elsewhere it may be a value, as in "a CI of
+    [2, 8] in men" or "10[6]".
+    """
+    groups: list[tuple[int, int]] = []
+    for start, end in marker_spans(text):
+        if groups and not text[groups[-1][1] : start].strip(" ,"):
+            groups[-1] = (groups[-1][0], end)  # "ten years.[4][5]": what stands beside the first counts for both
+        else:
+            groups.append((start, end))
+    return without_spans(text, [group for group in groups if _is_beside_stop(text, *group)]) if groups else text
+
+
+def _is_beside_stop(text: str, start: int, end: int) -> bool:
+    before, behind = text[:start].rstrip(), text[end:].lstrip()
+    if before[-1:] in _STOPS_BESIDE_MARKERS:  # also where nothing stands before it
+        return behind[:1] == "" or not text[end : end + 1].isalnum()
+    if not text[start].isascii() and text[start] not in "【［":
+        return False  # a raised digit behind a word or a figure may be an exponent
+    is_attached = text[start - 1] == before[-1]
+    if is_attached and not before[-3:].isalpha():
+        return False  # 10[6], a[0]
+    return behind[:1] == "" or behind[0] in _STOPS_BESIDE_MARKERS
 
 
 def _without_bullet(text: str) -> str:

@@ -484,3 +484,35 @@ def test_a_key_of_the_same_name_and_another_shape_is_kept() -> None:
     case = Case.model_validate(data)
     assert case.to_json_dict() == data
     assert case.given_citations == ()
+
+
+ADDRESSED = [
+    Evidence(id="a", text="The lake is deep.", source="https://a.example/x"),
+    Evidence(id="b", text="It is cold.", source="https://b.example/?page=2"),
+]
+
+
+@pytest.mark.parametrize(
+    ("answer", "valid", "invalid"),
+    [
+        ("The lake is deep ([a](https://a.example/x?utm_source=openai)).", ["a"], 0),
+        ("It is cold ([b](https://b.example/?page=2&utm_source=chatgpt.com&utm_medium=x)).", ["b"], 0),
+        ("It is cold ([b](https://b.example/?page=3&utm_source=chatgpt.com)).", [], 1),
+        ("According to https://made-up.example/lake, the lake is deep.", [], 1),
+        ("The lake is deep, as reported by https://a.example/x.", ["a"], 0),
+        ("Laut https://made-up.example/see ist der See tief.", [], 1),
+        ("Visit https://help.example for advice on swimming.", [], 0),
+    ],
+)
+def test_an_address_is_compared_without_tracking_and_named_as_a_source_must_be_one(
+    answer: str, valid: list[str], invalid: int
+) -> None:
+    found = audit_citations(answer, ADDRESSED)
+    assert [each.evidence_id for each in found.citations if each.status == "valid"] == valid
+    assert len(found.invalid_citations) == invalid
+
+
+def test_a_dagger_in_square_brackets_ends_the_reference() -> None:
+    found = audit_citations("It is deep [1:0†manual.pdf]. It is cold [9:1†manual.pdf].", ADDRESSED)
+    assert [each.reference for each in found.citations] == ["1", "9"]
+    assert found.invalid_citations == ("9",)
