@@ -60,10 +60,10 @@ UNITS: dict[tuple[str, str], tuple[tuple[str, str, str], ...]] = {
         ("carat", "carat", ""),
     ),
     ("duration", "second"): (
-        ("second", "s sec second", "n µ m"),
-        ("minute", "min minute", ""),
-        ("hour", "h hr hour", ""),
-        ("day", "day", ""),
+        ("second", "s sec secs second", "n µ m"),
+        ("minute", "min mins minute", ""),
+        ("hour", "h hr hrs hour", ""),
+        ("day", "day days", ""),
         ("week", "week", ""),
         ("fortnight", "fortnight", ""),
     ),
@@ -105,7 +105,7 @@ UNITS: dict[tuple[str, str], tuple[tuple[str, str, str], ...]] = {
     ("voltage", "volt"): (("volt", "V volt", "m k"),),
     ("current", "ampere"): (("ampere", "A amp ampere", "µ m k"),),
     ("resistance", "ohm"): (("ohm", "Ω ohm", "m k M"),),
-    ("data", "megabyte"): (("byte", "byte", ""), ("bit", "bit", "k M G T")),
+    ("data", "megabyte"): (("byte", "byte", ""), ("bit", "bit bits", "k M G T")),
     ("amount", "mole"): (("mole", "mol mole", "µ m k"),),
     ("angle", "arcminute"): (("arcminute", "arcmin arcminute", ""), ("arcsecond", "arcsec arcsecond", "")),
 }

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, timedelta
-from itertools import combinations
+from itertools import combinations, permutations
 from typing import NamedTuple
 
 from masis.offline.matching.passages import Passage
@@ -21,8 +21,9 @@ from masis.offline.parsing.units import TEMPERATURES, unit_of
 
 MOST_VALUES = 40
 """Values of the passages near that are computed with: among many, some sum fits by chance."""
-FEW_VALUES = 8
-"""Values up to which what fits them is taken for a calculation that explains a figure."""
+FEW_VALUES, VERY_FEW = 8, 3
+"""Values up to which what fits them is taken for a calculation that explains a figure: where the claim's words say
+that something was calculated, and where they don't."""
 MOST_OF_THREE = 12
 """Values of which every three are added and subtracted: what is left of a whole when two parts are taken."""
 MOST_IN_PASSAGE = 8
@@ -38,12 +39,13 @@ _LOOSE = re.compile(
     re.IGNORECASE,
 )
 """Words before a figure that make it a rounded one, or a part in so many."""
-_ABOVE = re.compile(r"\b(?:over|above|beyond|more than|at least|no less than|exceed\w*)\b[^.;]{0,12}$", re.IGNORECASE)
+_ABOVE = re.compile(r"\b(?:over|above|beyond|more than|exceed\w*)\b[^.;]{0,12}$", re.IGNORECASE)
 _BELOW = re.compile(
-    r"\b(?:nearly|almost|under|below|less than|fewer than|at most|up to|no more than|within|short of)\b[^.;]{0,12}$",
+    r"\b(?:nearly|almost|under|below|less than|fewer than|short of)\b[^.;]{0,12}$",
     re.IGNORECASE,
 )
-"""Words before a figure that make it a bound of one up to twice as large, or half as large."""
+"""Words before a figure that make it a bound of one up to half as large again, or smaller. "At most" states a limit."""
+_BOUND = 1.5
 _TIMES = re.compile(r"\s?(?:x\b|[\s-]?(?:times|fold)\b)", re.IGNORECASE)
 """What stands behind a figure that is the ratio of two others."""
 _PARTED = re.compile(
@@ -110,7 +112,7 @@ def _restates(text: str, fact: Fact, near: Near) -> bool:
     value = abs(fact.value)
     loose, least = _looseness(text, fact)
     same = [other for other in near.numbers if not fact.dimension or not other.dimension or _alike(fact, other)]
-    if any(_rounded(fact, other, loose=loose) or least < abs(other.value) < 2 * least for other in same):
+    if any(_rounded(fact, other, loose=loose) or least < abs(other.value) < _BOUND * least for other in same):
         return True
     for other in near.numbers:
         if _same_digits(fact, other) or _same_warmth(fact, other):
@@ -126,7 +128,7 @@ def _looseness(text: str, fact: Fact) -> tuple[bool, float]:
     """Return whether words make a figure a rounded one, and the least value of which it is a bound (0 for none)."""
     before = text[max(0, fact.start - 30) : fact.start]
     value = abs(fact.value)
-    least = value if _ABOVE.search(before) else value / 2 if _BELOW.search(before) else 0.0
+    least = value if _ABOVE.search(before) else value / _BOUND if _BELOW.search(before) else 0.0
     return _LOOSE.search(before) is not None, least
 
 
@@ -154,17 +156,64 @@ def _calculated(text: str, fact: Fact, near: Near) -> bool:
     return _between_dates(fact, near)
 
 
-def _between_dates(fact: Fact, near: Near) -> bool:
-    """Return whether a time, or an age, is the one between two dates; in years with one to spare for the months."""
+def explained(text: str, fact: Fact, near: Near) -> bool:
+    """Return whether a figure surely comes out of a calculation: one that leaves little to chance.
+
+    A date some stated time from another, the time between two dates or times of day, and what two of the few figures
+    of one sentence give as product or share ("5 floors with 8 flats each", "36 of 240 patients").
+    """
+    return any(_explained(text, reading, near) for reading in fact.readings)
+
+
+def _explained(text: str, fact: Fact, near: Near) -> bool:
+    if fact.kind == "date":
+        return len(near.days) <= FEW_DAYS and _date_follows(fact, near, spare=0.0)
+    value, slack = abs(fact.value), max(1e-6 * abs(fact.value), half_unit(fact)) * (1 + 1e-9)
+    if fact.dimension in ("duration", "months", "clock") and len(near.days) <= FEW_DAYS:
+        made = _times_and_differences(fact, near)
+        if any(abs(each - value) <= 1e-6 * value for each in made) or _between_dates(fact, near, spare=0.0):
+            return True
+    for group in near.groups:
+        if len(group) <= FEW_IN_PASSAGE and any(abs(each - value) <= slack for each in _of_two(fact, group)):
+            return True
+    return False
+
+
+FEW_DAYS, FEW_IN_PASSAGE = 4, 4
+"""Dates near, and numbers of one sentence, up to which a calculation with two of them is no chance."""
+
+
+def _of_two(fact: Fact, group: Sequence[Fact]) -> Iterator[float]:
+    """Yield products of two figures in the unit of another, and shares of one in another."""
+    for one, other in permutations(group, 2):
+        count = abs(other.value / other.scale)
+        if one.dimension == fact.dimension and count > 1 and other.dimension != "percent":
+            yield one.value * count
+        if one.dimension == fact.dimension and other.dimension == "percent":
+            yield one.value * other.value / 100
+        if fact.dimension == "percent" and one.dimension == other.dimension != "percent" and other.value:
+            yield 100 * one.value / other.value
+
+
+def changed_by(fact: Fact, stated: Fact, near: Near) -> bool:
+    """Return whether a figure is the stated one plus or minus another near: 20 million, and "another 5 million"."""
+    others = [other.value for other in near.numbers if other.dimension == fact.dimension]
+    others += [stated.value * other.value / 100 for other in near.numbers if other.dimension == "percent"]
+    apart = abs(fact.value - stated.value)
+    return fact.kind == "number" and any(abs(apart - abs(other)) <= 1e-6 * apart for other in others)
+
+
+def _between_dates(fact: Fact, near: Near, spare: float = 1.0) -> bool:
+    """Return whether a time, or an age, is the one between two dates; ``spare`` is in years, or in days."""
     pairs = list(combinations(near.days, 2))
     if fact.dimension == "duration":
         days = fact.value / _DAY
         apart = [gap for one, other in pairs if (gap := _days_between(one, other)) is not None]
-        return any(abs(gap - days) <= max(1.0, half_unit(fact) / _DAY) for gap in apart)
+        return any(abs(gap - days) <= max(spare, 1e-6) for gap in apart)
     if fact.dimension not in ("months", "") or (not fact.dimension and not 0 < fact.value <= 120):
         return False
     years = fact.value / 12.0 if fact.dimension else fact.value
-    return any(one.year and other.year and abs(years - abs(one.year - other.year)) <= 1 for one, other in pairs)
+    return any(one.year and other.year and abs(years - abs(one.year - other.year)) <= spare for one, other in pairs)
 
 
 def _days_between(one: Day, other: Day) -> int | None:
@@ -320,10 +369,10 @@ def _percentages(near: Near) -> Iterator[float]:
                 yield from (100 * a / b, 100 * b / a, 100 * abs(b - a) / a, 100 * abs(b - a) / b)
 
 
-def _date_follows(fact: Fact, near: Near) -> bool:
+def _date_follows(fact: Fact, near: Near, spare: float = 1.0) -> bool:
     """Return whether a date lies some time of the evidence away from another: 1968 for "1964, four years before".
 
-    To the day where both dates have one; else in months, with one to spare, or in years, which days don't change.
+    To the day where both dates have one; else in months or years, with ``spare`` of them, which days don't change.
     """
     day = fact.day
     days = [span.value / _DAY for span in near.numbers if span.dimension == "duration"]
@@ -334,7 +383,7 @@ def _date_follows(fact: Fact, near: Near) -> bool:
                 return True
     base = {"duration": _DAY * _MONTH, "months": 1.0} if day.month else {"months": 1.0}
     spans = [span.value / base[span.dimension] for span in near.numbers if span.dimension in base]
-    spare = (0.0 if day.day else 1.0) if day.month else 12.0
+    spare = (0.0 if day.day else spare) if day.month else 12.0 * spare
     for other in near.days:
         years = day.year - other.year if day.year and other.year else 0
         apart = abs(12 * years + (day.month - other.month if day.month and other.month else 0))

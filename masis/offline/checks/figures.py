@@ -17,7 +17,17 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from masis.offline.checks.copies import words_of
-from masis.offline.checks.derivations import FEW_VALUES, MOST_VALUES, Near, calculated, near_values, restates
+from masis.offline.checks.derivations import (
+    FEW_VALUES,
+    MOST_VALUES,
+    VERY_FEW,
+    Near,
+    calculated,
+    changed_by,
+    explained,
+    near_values,
+    restates,
+)
 from masis.offline.matching.overlap import NAMED, Match
 from masis.offline.matching.passages import ParsedSentence, Passage
 from masis.offline.parsing.facts import Fact, agree, comparable, compared, likeness, reach
@@ -158,26 +168,33 @@ def check_figures(
     # What a claim says rightly, other figures of it may be calculated from.
     wide = near_values(_computed_with(match), (*origins, *held))
     close = near_values([match.passages[i] for i in match.region], held)
+    count = len(close.numbers)
     contradictions, absent = [], []
     for fact in facts:
         if fact in held:
-            if table.holders(fact, match.allowed) and (signal := _framed(match, fact)) is not None:
+            if table.holders(fact, match.allowed) and (signal := _framed(match, fact, close)) is not None:
                 contradictions.append(signal)
             continue
         if _exempt(text, fact) or (fact.kind == "date" and not (fact.day.year or fact.day.day)):
             continue  # a month alone is said of any year
         if restates(text, fact, wide):
             continue
-        copied = _framed(match, fact)
-        # Digits exchanged in a copy: that some sum comes to the same is chance.
-        if copied is not None and (copied.strength == 1.0 or not calculated(text, fact, close)):
+        copied = _framed(match, fact, close)
+        if copied is not None:
             contradictions.append(copied)
             continue
         if _stands_as_numeral(fact, match, numerals):
             continue
-        if copied is None and (signal := _same_quantity(match, fact, facts, wide)) is not None:
+        if (signal := _same_quantity(match, fact, facts, wide)) is not None:
             contradictions.append(signal)
-        elif not _may_count(fact) and not (len(close.numbers) <= FEW_VALUES and calculated(text, fact, close)):
+        elif (
+            not _may_count(fact)
+            and not explained(text, fact, close)
+            and not (
+                (count <= VERY_FEW or (count <= FEW_VALUES and _says_calculated(text, fact)))
+                and calculated(text, fact, close)
+            )
+        ):
             absent.append(
                 AbsentFigure(kind=fact.kind, claim_start=fact.start, claim_end=fact.end, claim_text=fact.text)
             )
@@ -229,8 +246,8 @@ def _stands_as_numeral(fact: Fact, match: Match, numerals: Collection[str]) -> b
     if not own or not own <= set(numerals):
         return False
     digits = re.sub(r"\D", "", fact.text)
-    same = [other for i in match.region for other in match.passages[i].facts if re.sub(r"\D", "", other.text) == digits]
-    return not any(other.dimension and other.dimension != fact.dimension for other in same) or not fact.dimension
+    same = (other for i in match.region for other in match.passages[i].facts if re.sub(r"\D", "", other.text) == digits)
+    return not fact.dimension or not any(other.dimension for other in same)
 
 
 def _signal(fact: Fact, passage: Passage, other: Fact, strength: float) -> Contradiction:
@@ -264,11 +281,12 @@ def _absent(kind: str, start: int, end: int, text: str, reason: str, strength: f
     )
 
 
-def _framed(match: Match, fact: Fact) -> Contradiction | None:
+def _framed(match: Match, fact: Fact, close: Near) -> Contradiction | None:
     """Return a signal where a passage is the claim word for word but for this figure, and none is with it.
 
-    The passage may go on behind the claim, where a comma or "and" ends what the claim repeats. Of a figure that can be
-    read in several ways nothing is said.
+    The passage may go on behind the claim, where a comma or "and" ends what the claim repeats. Nothing is said of a
+    figure that can be read in several ways, nor of one that is the passage's plus or minus another: it held 20 million
+    and got another 5.
     """
     text = match.sentence.text
     before, after = words_of(text[: fact.start]), words_of(text[fact.end :])
@@ -290,7 +308,10 @@ def _framed(match: Match, fact: Fact) -> Contradiction | None:
     if found is None:
         return None
     passage, other = found
-    return _signal(fact, passage, other, 1.0 if likeness(fact, other) >= _ALIKE else 0.9)
+    altered = likeness(fact, other) >= _ALIKE
+    if not altered and changed_by(fact, other, close):
+        return None
+    return _signal(fact, passage, other, 1.0 if altered else 0.9)
 
 
 _GOES_ON_WITH = re.compile(r"[,;:(]|\s(?:and|but|while|whereas)\b")
@@ -316,42 +337,130 @@ def _as_exact(fact: Fact, other: Fact) -> bool:
     return [bool(part) for part in fact.day] == [bool(part) for part in other.day]
 
 
-def _same_quantity(match: Match, fact: Fact, facts: Sequence[Fact], wide: Near) -> Contradiction | None:
-    """Return a signal where a sentence of the evidence states another value of the same quantity of the same thing.
+def _says_calculated(text: str, fact: Fact) -> bool:
+    return _COMPUTED.search(text, max(0, fact.start - _BEFORE), fact.end + _BEHIND) is not None
 
-    It has most words of the claim and those beside the figure, all its names and all its other figures; one value in
-    it can stand in the figure's place; and nothing shows that the figure was calculated.
+
+def _same_quantity(match: Match, fact: Fact, facts: Sequence[Fact], wide: Near) -> Contradiction | None:
+    """Return a signal where sentences of the evidence state one other value of the same quantity of the same thing.
+
+    Such a sentence says the same of the same things and times (`_states_the_same`), and one value in it can stand in
+    the figure's place: the words next to both are the same (`_beside`); or the sentence has most of the claim's words,
+    and nothing shows that the figure was calculated. Of a value with its digits exchanged less is asked.
     """
+    if fact.others or fact.dimension == "ordinal" or _may_count(fact):
+        return None
+    if not fact.dimension and not any(map(str.isdigit, fact.text)):
+        return None
     text = match.sentence.text
-    if fact.others or fact.dimension == "ordinal" or _may_count(fact) or not any(map(str.isdigit, fact.text)):
+    spoken_of = _says_calculated(text, fact)
+    words = [
+        at for at in match.weights if not any(each.start <= match.sentence.words[at].start < each.end for each in facts)
+    ]
+    if len(words) < _FEWEST_WORDS:
         return None
-    if _COMPUTED.search(text, max(0, fact.start - _BEFORE), fact.end + _BEHIND):
-        return None
-    spans = [(each.start, each.end) for each in facts]
-    words = [at for at in match.weights if not any(s <= match.sentence.words[at].start < e for s, e in spans)]
-    names = [at for at in words if match.weights[at] >= NAMED]
     found: list[tuple[Passage, Fact, float]] = []
     for i in match.top:
         passage = match.passages[i]
         shared = match.coverage((i,), words)
-        if shared < LEAST_SHARED or any(match.hits[i].get(at, 0.0) < 1.0 for at in names):
-            continue
-        if any(each is not fact and not any(agree(each, other) for other in passage.facts) for each in facts):
-            continue  # another period, or another thing
-        rivals = [
-            (other, around)
-            for other in _candidates(match, fact, facts, i)
-            if (around := _surroundings(match.sentence, fact, passage, other)) >= LEAST_AROUND
-        ]
+        rivals = []
+        for other in _candidates(match, fact, facts, i):
+            around = _surroundings(match.sentence, fact, passage, other)
+            exchanged = likeness(fact, other) == 1.0 and len(re.sub(r"\D", "", fact.text)) >= _MANY_DIGITS
+            if _beside(text, fact, passage.text, other) and _states_the_same(match, fact, facts, i, other):
+                rivals.append((other, 1.0))
+            elif shared >= LEAST_SHARED * (_LESS if exchanged else 1) and around >= LEAST_AROUND * (
+                _LESS if exchanged else 1
+            ):
+                back = _surroundings(passage, other, match.sentence, fact)
+                clear = exchanged or not (back < LEAST_BACK or spoken_of or calculated(text, fact, wide))
+                clear = clear and (fact.kind == "number" or _led_alike(text, fact, passage.text, other))
+                if clear and _states_the_same(match, fact, facts, i, other, words, whole=shared >= _WHOLE):
+                    rivals.append((other, 0.5 * shared + 0.5 * around))
         if len(rivals) == 1:
-            other, around = rivals[0]
-            found.append((passage, other, 0.5 * shared + 0.5 * around))
+            found.append((passage, *rivals[0]))
+        elif rivals:
+            return None
     if len({(other.value, other.day) for _, other, _ in found}) != 1:
         return None
     passage, other, strength = max(found, key=lambda each: each[2])
-    if likeness(fact, other) < _ALIKE and calculated(text, fact, wide):
-        return None
-    return _signal(fact, passage, other, strength)
+    return None if changed_by(fact, other, wide) and strength < 1 else _signal(fact, passage, other, strength)
+
+
+LEAST_BACK = 0.4
+"""The same as `LEAST_AROUND` for the words beside the evidence's figure: it may say more than the claim."""
+_FEWEST_WORDS = 2
+_MANY_DIGITS = 3
+_LESS = 0.6
+_WORDS_BESIDE = 5
+_WHOLE = 0.95
+
+
+def _beside(text: str, fact: Fact, evidence: str, other: Fact) -> bool:
+    """Return whether the words next to two figures are the same, on both sides: "trusted by over 500 firms in all"."""
+    before, theirs = words_of(text[: fact.start])[::-1], words_of(evidence[: other.start])[::-1]
+    after, behind = words_of(text[fact.end :]), words_of(evidence[other.end :])
+    sides = [_alike_from_the_start(before, theirs), _alike_from_the_start(after, behind)]
+    ends = len(before) == 0 or len(after) == 0  # the claim begins or ends with the figure
+    return (min(sides) >= 1 or ends) and sum(sides) >= _WORDS_BESIDE
+
+
+def _led_alike(text: str, fact: Fact, evidence: str, other: Fact) -> bool:
+    """Return whether the same word stands before two dates: what lasts until the end of 2025 is gone from 2026."""
+    return words_of(text[: fact.start])[-1:] == words_of(evidence[: other.start])[-1:]
+
+
+def _alike_from_the_start(one: Sequence[str], other: Sequence[str]) -> int:
+    count = 0
+    for mine, theirs in zip(one, other, strict=False):
+        if mine != theirs:
+            break
+        count += 1
+    return count
+
+
+def _states_the_same(
+    match: Match,
+    fact: Fact,
+    facts: Sequence[Fact],
+    i: int,
+    other: Fact,
+    words: Sequence[int] = (),
+    *,
+    whole: bool = False,
+) -> bool:
+    """Return whether a sentence of the evidence speaks of the same things and times as the claim.
+
+    The name before either figure is in both, or of the claim's in the sentences before; every date and ordinal of the
+    claim is in the sentence. With ``words``, every name among them and every other figure has to be in it; where it has
+    the ``whole`` claim, a claim that names nothing ("the satellite") may be about what the sentence names.
+    """
+    passage, sentence = match.passages[i], match.sentence
+    for each in facts:
+        timed = each.kind == "date" or each.dimension in ("ordinal", "clock")
+        if each is not fact and (timed or words) and not any(agree(each, stated) for stated in passage.facts):
+            return False
+    if any(match.weights[at] >= NAMED and match.hits[i].get(at, 0.0) < 1.0 for at in words):
+        return False
+    theirs, mine = _name_before(passage, other.start), _name_before(sentence, fact.start)
+    if theirs and theirs not in sentence.content and (mine or not whole):
+        return False
+    near = [each for each in match.passages[max(0, i - _LOOK_BACK) : i + 1] if each.document == passage.document]
+    return not mine or any(mine in each.content for each in near)
+
+
+_LOOK_BACK = 3
+"""Sentences before one of the evidence in which its subject may be named."""
+
+
+def _name_before(sentence: ParsedSentence, start: int) -> str:
+    """Return the stem of the last name before an offset; empty where there is none."""
+    named = (
+        word.stem
+        for word in reversed(sentence.words)
+        if word.end <= start and word.weight == NAMED and word.text[0].isupper()
+    )
+    return next(named, "")
 
 
 def _candidates(match: Match, fact: Fact, facts: Sequence[Fact], i: int) -> list[Fact]:
@@ -371,8 +480,8 @@ def _candidates(match: Match, fact: Fact, facts: Sequence[Fact], i: int) -> list
     ]
 
 
-def _surroundings(sentence: ParsedSentence, fact: Fact, passage: Passage, other: Fact) -> float:
-    """Return the share of the three content words on either side of the claim's figure that stand near the other."""
+def _surroundings(sentence: ParsedSentence, fact: Fact, passage: ParsedSentence, other: Fact) -> float:
+    """Return the share of the three content words on either side of a figure that stand near another."""
     mine = [*sentence.content_before(fact.start, 3), *sentence.content_after(fact.end, 3)]
     theirs = {word.stem for word in (*passage.content_before(other.start, 4), *passage.content_after(other.end, 4))}
     weight = sum(word.weight for word in mine)

@@ -97,7 +97,31 @@ def extract(text: str, words: Sequence[Token] | None = None) -> list[Fact]:
     if digits:
         found += _free(_quarters(text), found)
         found += _digit_numbers(text, sorted((fact.start, fact.end) for fact in found))
-    return sorted(found, key=lambda fact: fact.start)
+    return _joined(text, sorted(found, key=lambda fact: fact.start))
+
+
+_JOINED = re.compile(r"(?:,? and |, | )")
+
+
+def _joined(text: str, facts: Sequence[Fact]) -> list[Fact]:
+    """Return the facts with measures in two units as one: "2 hours and 40 seconds", "5 ft 10 inches"."""
+    joined: list[Fact] = []
+    for fact in facts:
+        last = joined[-1] if joined else None
+        if (
+            last is not None
+            and last.dimension == fact.dimension in ("duration", "months", "length", "mass")
+            and fact.scale < last.scale
+            and not last.digits
+            and not (last.others or fact.others)
+            and abs(fact.value) < last.scale
+            and _JOINED.fullmatch(text, last.end, fact.start)
+        ):
+            value = last.value + fact.value
+            joined[-1] = fact._replace(start=last.start, text=text[last.start : fact.end], value=value)
+        else:
+            joined.append(fact)
+    return joined
 
 
 def _free(candidates: Iterator[Fact], taken: Sequence[Fact]) -> list[Fact]:
