@@ -54,6 +54,7 @@ NotCertified = Literal[
     "conflicting_evidence",
     "screening_draft",
     "unconfirmed_claim",
+    "figure_not_in_evidence",
     "revised",
     "low_confidence",
     "low_quality",

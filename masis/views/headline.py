@@ -18,7 +18,7 @@ from masis.schema.audit import CitationAudit, ClaimCheck, Contradiction, Issue
 from masis.schema.case import Severity
 from masis.schema.review import Standing
 from masis.schema.run import MUST_LOOK, Iteration, ReviewCode, Run
-from masis.schema.wording import counted, shortened
+from masis.schema.wording import counted, figures_not_in_evidence, shortened
 from masis.settings import OFFLINE
 from masis.views.words import SEVERITY, Tone
 
@@ -67,6 +67,7 @@ KINDS: dict[str, Kind] = {
     "uncited": Kind("sentence without a citation", "sentences without a citation", "warn"),
     "lesser": Kind("lesser issue by the critic", "lesser issues by the critic", "warn"),
     "conflict": Kind("conflict between sources", "conflicts between sources", "warn"),
+    "figure": Kind("figure not in the evidence", "figures not in the evidence", "calm"),
     "unscored": Kind("step without a result", "steps without a result", "calm"),
     "unconfirmed": Kind("claim not confirmed", "claims not confirmed", "calm"),
     "uncertified": Kind("reason not to certify", "reasons not to certify", "calm"),
@@ -75,7 +76,7 @@ KINDS: dict[str, Kind] = {
 }
 """Every kind of issue, the gravest first: the first that occurs makes the headline, but for a redundant citation."""
 
-_SAYS_HOW_MANY = frozenset({"fabricated", "uncited", "unscored", "unconfirmed"})
+_SAYS_HOW_MANY = frozenset({"fabricated", "uncited", "figure", "unscored", "unconfirmed"})
 """Kinds whose sentence counts them already."""
 
 _LEADS = {"missing": "Missing: ", "conflict": "Sources disagree: "}
@@ -314,7 +315,20 @@ def _found(audit: CitationAudit, claims: Sequence[ClaimCheck], issues: Sequence[
         if check.verdict == "unverifiable" and (check.claim.sentence is None or not accused[check.claim.sentence])
     ]:
         found["unconfirmed"] = _unconfirmed(undecided, len(claims)), len(undecided)
+    if calculated := [check for check in counting if check.figures and check.verdict in _MAY_BE_CALCULATED]:
+        found["figure"] = _figures(calculated), sum(len(check.figures) for check in calculated)
     return {kind: found[kind] for kind in KINDS if kind in found}
+
+
+_MAY_BE_CALCULATED = ("unverifiable", "supported", "unscored")
+"""Verdicts beside which a figure that the evidence lacks is worth a line: the others say what is wrong."""
+
+
+def _figures(checks: Sequence[ClaimCheck]) -> _Line:
+    """Return the line of the figures that the evidence lacks, with the words of the claim where they are of one."""
+    figures = [_clean(figure.claim_text, LONGEST_VALUE) for check in checks for figure in check.figures]
+    says = figures_not_in_evidence(figures)
+    return _Line((f"{says}: ", Quotation(_words(checks[0]), figures[0])) if len(checks) == 1 else (says,))
 
 
 def _under_the_gravest(fault: Sequence[Issue]) -> Sequence[Issue]:
@@ -503,8 +517,7 @@ def _contradicted(check: ClaimCheck) -> _Line:
     if not theirs:
         return _absent(mine, _words(check))
     if _short(first):
-        has = f"{mine} stands in no evidence; {who} has {theirs}"
-        return _Line((f"{who} has {theirs} where the answer has {mine}" if check.verified else has,))
+        return _Line((f"{who} has {theirs} where the answer has {mine}",))
     claim = _plain(_words(check))
     mine = _plain(first.claim_text)
     whole, about = claim if mine in claim else mine, _differing(claim, mine, theirs)
@@ -520,7 +533,7 @@ def _unsupported(check: ClaimCheck) -> _Line:
 
 
 def _absent(words: str, claim: str) -> _Line:
-    return _Line((f"{words} stands in no evidence: ", Quotation(claim, words)))
+    return _Line((f"{words} isn't in the evidence: ", Quotation(claim, words)))
 
 
 def _unconfirmed(undecided: Sequence[ClaimCheck], total: int) -> _Line:

@@ -16,6 +16,7 @@ from functools import cached_property
 from operator import attrgetter
 from typing import NamedTuple
 
+from masis.audit.sentences import split_sentences
 from masis.offline.checks.copies import words_of
 from masis.offline.checks.derivations import (
     FEW_VALUES,
@@ -36,15 +37,11 @@ from masis.schema.audit import AbsentFigure, Contradiction
 
 _ALIKE = 0.8
 """Likeness from which the claim's figure is another one altered, whatever can be calculated."""
-LEAST_SHARED = 0.75
-"""Share of the claim's content, figures left out, that the sentence with the other value must have."""
-LEAST_AROUND = 0.6
-"""The same for the words beside the figure."""
 MOST_FACTS = 60
 """Figures of one sentence that are looked at: one with more is a table or an attack."""
 COUNTED = 12
 """Up to here a bare number may count what the evidence lists, and is not marked."""
-_NEAR = 4
+_NEAR, _FEWEST_COPIED = 4, 3
 _LABELLED = re.compile(
     r"(?:\b(?:steps?|sections?|secs?\.?|figures?|figs?\.?|tables?|chapters?|parts?|appendix|equations?|eqs?\.?|notes?"
     r"|footnotes?|items?|points?|options?|examples?|sources?|chunks?|documents?|passages?|references?|refs?\.?|evidence"
@@ -290,7 +287,7 @@ def _framed(match: Match, fact: Fact, close: Near) -> Contradiction | None:
     """
     text = match.sentence.text
     before, after = words_of(text[: fact.start]), words_of(text[fact.end :])
-    if len(before) + len(after) < _NEAR or fact.others:
+    if len(before) + len(after) < _FEWEST_COPIED or fact.others:
         return None
     found = None
     for i in match.top:
@@ -298,7 +295,8 @@ def _framed(match: Match, fact: Fact, close: Near) -> Contradiction | None:
         for other in passage.facts[:MOST_FACTS]:
             if other.kind != fact.kind or words_of(passage.text[: other.start]) != before:
                 continue
-            if after not in _continuations(passage.text[other.end :]):
+            behind = _continuations(passage.text[other.end :])
+            if after not in (behind if len(before) + len(after) >= _NEAR else behind[:1]):
                 continue
             if agree(fact, other):
                 return None
@@ -324,6 +322,12 @@ def _continuations(text: str) -> list[tuple[str, ...]]:
     return [words_of(text), *(words_of(text[:end]) for end in ends)]
 
 
+def says_in_the_same_words(text: str, statement: str) -> bool:
+    """Return whether a sentence of a text is the statement, or begins with it and goes on behind a comma or "and"."""
+    words = words_of(statement)
+    return any(words in _continuations(text[unit.start : unit.end]) for unit in split_sentences(text))
+
+
 def _of_one_kind(fact: Fact, other: Fact) -> bool:
     """Return whether two figures with the same words around them measure one thing."""
     if fact.kind == "date":
@@ -342,18 +346,11 @@ def _says_calculated(text: str, fact: Fact) -> bool:
 
 
 def _same_quantity(match: Match, fact: Fact, facts: Sequence[Fact], wide: Near) -> Contradiction | None:
-    """Return a signal where sentences of the evidence state one other value of the same quantity of the same thing.
-
-    Such a sentence says the same of the same things and times (`_states_the_same`), and one value in it can stand in
-    the figure's place: the words next to both are the same (`_beside`); or the sentence has most of the claim's words,
-    and nothing shows that the figure was calculated. Of a value with its digits exchanged less is asked.
-    """
+    """Return a signal where sentences of the evidence state one other value of the same quantity of the same thing."""
     if fact.others or fact.dimension == "ordinal" or _may_count(fact):
         return None
     if not fact.dimension and not any(map(str.isdigit, fact.text)):
         return None
-    text = match.sentence.text
-    spoken_of = _says_calculated(text, fact)
     words = [
         at for at in match.weights if not any(each.start <= match.sentence.words[at].start < each.end for each in facts)
     ]
@@ -361,39 +358,56 @@ def _same_quantity(match: Match, fact: Fact, facts: Sequence[Fact], wide: Near) 
         return None
     found: list[tuple[Passage, Fact, float]] = []
     for i in match.top:
-        passage = match.passages[i]
-        shared = match.coverage((i,), words)
-        rivals = []
-        for other in _candidates(match, fact, facts, i):
-            around = _surroundings(match.sentence, fact, passage, other)
-            exchanged = likeness(fact, other) == 1.0 and len(re.sub(r"\D", "", fact.text)) >= _MANY_DIGITS
-            if _beside(text, fact, passage.text, other) and _states_the_same(match, fact, facts, i, other):
-                rivals.append((other, 1.0))
-            elif shared >= LEAST_SHARED * (_LESS if exchanged else 1) and around >= LEAST_AROUND * (
-                _LESS if exchanged else 1
-            ):
-                back = _surroundings(passage, other, match.sentence, fact)
-                clear = exchanged or not (back < LEAST_BACK or spoken_of or calculated(text, fact, wide))
-                clear = clear and (fact.kind == "number" or _led_alike(text, fact, passage.text, other))
-                if clear and _states_the_same(match, fact, facts, i, other, words, whole=shared >= _WHOLE):
-                    rivals.append((other, 0.5 * shared + 0.5 * around))
-        if len(rivals) == 1:
-            found.append((passage, *rivals[0]))
-        elif rivals:
+        rivals = [
+            (other, sure)
+            for other in _candidates(match, fact, facts, i)
+            if (sure := _stands_for(match, fact, facts, i, other, wide, words))
+        ]
+        if len(rivals) > 1:
             return None
+        found += ((match.passages[i], other, sure) for other, sure in rivals)
     if len({(other.value, other.day) for _, other, _ in found}) != 1:
         return None
     passage, other, strength = max(found, key=lambda each: each[2])
-    return None if changed_by(fact, other, wide) and strength < 1 else _signal(fact, passage, other, strength)
+    return _signal(fact, passage, other, strength)
 
 
-LEAST_BACK = 0.4
-"""The same as `LEAST_AROUND` for the words beside the evidence's figure: it may say more than the claim."""
-_FEWEST_WORDS = 2
-_MANY_DIGITS = 3
-_LESS = 0.6
-_WORDS_BESIDE = 5
-_WHOLE = 0.95
+LEAST_SHARED, LEAST_EXCHANGED = 0.75, 0.45
+"""Share of the claim's content, figures left out, that the sentence with the other value must have; the second where
+the two have the same digits in another order."""
+LEAST_AROUND, LEAST_BACK = 0.6, 0.4
+"""The same for the words beside the claim's figure, and beside the evidence's, which may say more."""
+NEAREST, NEAREST_BACK = 0.9, 0.6
+"""Shares of the words beside both from which the rest of the sentences may differ."""
+_FEWEST_WORDS, _MANY_DIGITS, _WORDS_BESIDE, _WHOLE = 2, 3, 5, 0.95
+
+
+def _stands_for(
+    match: Match, fact: Fact, facts: Sequence[Fact], i: int, other: Fact, wide: Near, words: Sequence[int]
+) -> float:
+    """Return how sure it is, 0 to 1, that a figure of a passage is another value of what the claim's is a value of.
+
+    The words next to both are the same (`_beside`); or the passage has most of the claim's ``words``, and nothing shows
+    that the figure was calculated. Either way the passage speaks of the same things and times (`_states_the_same`).
+    """
+    text, passage = match.sentence.text, match.passages[i]
+    if _beside(text, fact, passage.text, other):
+        return 1.0 if _states_the_same(match, fact, facts, i, other) else 0.0
+    if fact.kind == "date" and not _led_alike(text, fact, passage.text, other):
+        return 0.0
+    shared = match.coverage((i,), words)
+    around = _surroundings(match.sentence, fact, passage, other)
+    back = _surroundings(passage, other, match.sentence, fact)
+    near = around >= NEAREST and back >= NEAREST_BACK
+    if likeness(fact, other) == 1.0 and len(re.sub(r"\D", "", fact.text)) >= _MANY_DIGITS:
+        enough = min(shared, around) >= LEAST_EXCHANGED  # digits exchanged: no calculation comes to that
+    else:
+        enough = near or (shared >= LEAST_SHARED and around >= LEAST_AROUND and back >= LEAST_BACK)
+        enough = enough and not (_says_calculated(text, fact) or calculated(text, fact, wide))
+    named = () if near else words
+    if not enough or not _states_the_same(match, fact, facts, i, other, named, whole=shared >= _WHOLE):
+        return 0.0
+    return 0.5 * shared + 0.5 * around
 
 
 def _beside(text: str, fact: Fact, evidence: str, other: Fact) -> bool:
