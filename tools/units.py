@@ -115,7 +115,7 @@ BINARY = {"KiB": "kibibyte", "MiB": "mebibyte", "GiB": "gibibyte", "TiB": "tebib
 
 def table() -> str:
     """Return the text of the table."""
-    registry = pint.UnitRegistry()
+    registry: pint.UnitRegistry[float] = pint.UnitRegistry()
     lines = [f"# Made by tools/units.py from the registry of Pint {pint.__version__} (BSD). Change that, not this."]
     for (dimension, base), rows in UNITS.items():
         found: dict[str, float] = {}

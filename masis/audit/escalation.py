@@ -119,7 +119,7 @@ class EscalatingVerifier:
             return tuple(checks), 0
         asked = [claims[at] for at in open_at]
         second = one_check_each(asked, self.second.verify(asked, evidence))
-        # A figure that the first did not find in the evidence stays marked: whoever judged the claim, it was calculated.
+        # A figure that the first did not find in the evidence stays marked, whoever judges the claim.
         decided = {
             at: check.model_copy(update={"figures": checks[at].figures})
             for at, check in zip(open_at, second, strict=True)

@@ -175,8 +175,8 @@ class ClaimCheck(OneLine, Record):
     sure the verifier is of the verdict, ``sources`` the evidence ids that support or contradict it, ``uncovered`` the
     parts of the claim's text that no evidence covers. ``abstained`` says why a verdict was withheld, where that was not
     the verifier's own doing: claim or evidence is in a language it does not support, instructs its reader, or
-    exceeds a limit. ``figures`` are those of the claim that the evidence lacks. ``steps`` says how a claim follows where no passage says it outright: the calculation, for
-    instance.
+    exceeds a limit. ``figures`` are those of the claim that the evidence lacks. ``steps`` says how a claim follows
+    where no passage says it outright: the calculation, for instance.
     """
 
     claim: Claim

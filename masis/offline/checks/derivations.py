@@ -16,7 +16,8 @@ from itertools import combinations, permutations
 from typing import NamedTuple
 
 from masis.offline.matching.passages import Passage
-from masis.offline.parsing.facts import ABOUT_SHARE, Day, Fact, to_celsius
+from masis.offline.parsing.dates import Day
+from masis.offline.parsing.facts import ABOUT_SHARE, Fact, to_celsius
 from masis.offline.parsing.units import TEMPERATURES, unit_of
 
 MOST_VALUES = 40

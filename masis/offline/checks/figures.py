@@ -231,7 +231,7 @@ def _may_count(fact: Fact) -> bool:
 def numerals_in(text: str) -> set[str]:
     """Return the numerals of a text without commas, also put together where blanks tear them: "3, 500", "2. 4"."""
     torn = re.findall(r"\d++(?:\s?[.,]\s?\d++)++", text)
-    return {re.sub(r"[\s,]", "", numeral) for numeral in torn} | set(re.findall(r"\d++", text))
+    return {re.sub(r"[\s,]", "", numeral) for numeral in torn} | set(re.findall(r"(?<![\d.,])\d++(?![.,]\d)", text))
 
 
 def _stands_as_numeral(fact: Fact, match: Match, numerals: Collection[str]) -> bool:

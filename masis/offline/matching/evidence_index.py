@@ -83,10 +83,11 @@ class Assessment:
     `support` says how close the evidence comes, 0..1, None where there is nothing to check against: an order for the
     queue, no probability. `confidence` is how sure the verdict is, 0..1. `signals` accuse with what the evidence has
     instead, `absent` with quotations that the evidence lacks (their `evidence_id` and `evidence_text` are empty).
-    `figures` accuse nobody: the evidence lacks them, and they may be calculated. `vetoes` are codes of what kept a copy from being confirmed, `change` the words in which a near-copy differs from its sentence:
-    those of the claim, those of the evidence. `supporting` holds at most three passages, the best first, each with the
-    share of the claim's content that it covers; of a confirmed claim the ones that it copies. `uncovered` are the spans
-    of the claim that no evidence covers, or the accused ones alone.
+    `figures` accuse nobody: the evidence lacks them, and they may be calculated. `vetoes` are codes of what kept a copy
+    from being confirmed, `change` the words in which a near-copy differs from its sentence: those of the claim, those
+    of the evidence. `supporting` holds at most three passages, the best first, each with the share of the claim's
+    content that it covers; of a confirmed claim the ones that it copies. `uncovered` are the spans of the claim that no
+    evidence covers, or the accused ones alone.
     """
 
     support: float | None

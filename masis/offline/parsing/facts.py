@@ -101,6 +101,8 @@ def extract(text: str, words: Sequence[Token] | None = None) -> list[Fact]:
 
 
 _JOINED = re.compile(r"(?:,? and |, | )")
+_INCHES = re.compile(r"(?:ft|foot|feet) (?:and )?(?P<inches>\d{1,2})(?P<unit> in\b)", re.IGNORECASE)
+"""Behind feet "in" is a unit; elsewhere it is a preposition."""
 
 
 def _joined(text: str, facts: Sequence[Fact]) -> list[Fact]:
@@ -108,6 +110,10 @@ def _joined(text: str, facts: Sequence[Fact]) -> list[Fact]:
     joined: list[Fact] = []
     for fact in facts:
         last = joined[-1] if joined else None
+        inches = _INCHES.search(text, last.start, fact.end + 3) if last and last.dimension == "length" else None
+        if inches and inches.start("inches") == fact.start:
+            value, inch = 0.0254 * fact.value, 0.0254
+            fact = fact._replace(value=value, dimension="length", scale=inch, end=inches.end())
         if (
             last is not None
             and last.dimension == fact.dimension in ("duration", "months", "length", "mass")
@@ -170,7 +176,7 @@ def _digit_numbers(text: str, taken: Sequence[tuple[int, int]]) -> list[Fact]:
         found = [fact for fact in found if not _overlaps(fact.start, fact.end, always)]
     for i in range(len(found) - 2, -1, -1):  # "6 to 8%", "$205 to $215 million": the unit of the second belongs to both
         here, after = found[i], found[i + 1]
-        open_ended = here.dimension in ("", after.dimension) and _PLAIN.fullmatch(here.text)
+        open_ended = here.dimension in ("", after.dimension) and _PLAIN.fullmatch(here.text) is not None
         between = text[here.end : after.start]
         if here.dimension.startswith("money") and not after.dimension and _RANGE.fullmatch(between):  # "$5-10 million"
             found[i + 1] = after = after._replace(dimension=here.dimension)

@@ -81,30 +81,30 @@ def _values(written: str, group: str, *, comma_decimals: bool) -> tuple[list[flo
     """Return the values that digits with points, commas and blanks may have, the likeliest first, and the decimals."""
     text = written.replace("·", ".")
     if group and group not in ",.":
-        whole, _, rest = re.sub(rf"[{re.escape(group)}]", "", text).replace(",", ".").partition(".")
-        values = [float(f"{whole}.{rest or 0}")]
+        units, _, rest = re.sub(rf"[{re.escape(group)}]", "", text).replace(",", ".").partition(".")
+        values = [float(f"{units}.{rest or 0}")]
         if group == " ":  # "the 12 500 watt lamps": two numbers
-            first, _, last = written.rpartition(" ")
-            values += [float(re.sub(r"\D", "", first)), float(last.replace(",", "."))]
+            head, _, tail = written.rpartition(" ")
+            values += [float(re.sub(r"\D", "", head)), float(tail.replace(",", "."))]
         return values, len(rest)
     points, commas = text.count("."), text.count(",")
     if points and commas:
-        decimal = max(".,", key=text.rfind)
-        plain = text.replace("," if decimal == "." else ".", "").replace(decimal, ".")
+        point = max(".,", key=text.rfind)
+        plain = text.replace("," if point == "." else ".", "").replace(point, ".")
         return [float(plain)], len(plain.partition(".")[2])
     if points > 1 or commas > 1:
         return [float(re.sub("[.,]", "", text))], 0
     if not points and not commas:
         return [float(text)], 0
     before, mark, after = text.partition("." if points else ",")
-    decimal, whole = float(f"{before or 0}.{after}"), float(before + after)
+    with_decimals, whole = float(f"{before or 0}.{after}"), float(before + after)
     grouped = len(after) == 3 and 1 <= len(before) <= 3 and not before.startswith("0")
     if mark == "," and grouped:
-        return ([decimal, whole], 3) if comma_decimals else ([whole], 0)
+        return ([with_decimals, whole], 3) if comma_decimals else ([whole], 0)
     if mark == "," and not comma_decimals and len(after) < 3:
         # "3,5" has decimals; as a list it is three and five
-        return [decimal, float(before), float(after)], len(after)
-    return ([decimal, whole] if grouped else [decimal]), len(after)
+        return [with_decimals, float(before), float(after)], len(after)
+    return ([with_decimals, whole] if grouped else [with_decimals]), len(after)
 
 
 _COMMA_DECIMALS = re.compile(r"(?<![\d.,])\d++,(?:\d{1,2}|\d{4,})(?![\d,])(?=\s?(?:%|[^\W\d_]|[€$£]))")

@@ -2,8 +2,9 @@
 
 Certain are three things. A reference that names no evidence or the wrong chunk gives way to the chunk that the sentence
 is a copy of; where it is a copy of none, or of several, ``[citation needed]`` takes the place of a fabricated reference
-and its issue stays open. A figure that the evidence contradicts gives way to the evidence's where the sentence
-is then a copy of the evidence: in any other sentence the figure may be of something else, or calculated. A sentence that instructs its reader goes. All other words stay as they are, whatever was found about them.
+and its issue stays open. A figure that the evidence contradicts gives way to the evidence's where the sentence is then
+a copy of the evidence: in any other sentence the figure may be of something else, or calculated. A sentence that
+instructs its reader goes. All other words stay as they are, whatever was found about them.
 """
 
 from __future__ import annotations

@@ -145,8 +145,9 @@ def read_quantity(words: Sequence[str], start: int) -> QuantityWords | None:
         return None
     while at < len(words) and words[at] in (*SCALES, *_GROUPS):
         value, at, scaled = value * {**SCALES, **_GROUPS}[words[at]], at + 1, True
-    if scaled and words[start] in ("a", "an") and (rest := read_cardinal(words, at + (words[at : at + 1] == ["and"]))):
-        if rest.value < value and words[at : at + 1] != ["to"]:  # "a hundred and twenty"
+    if scaled and words[start] in ("a", "an"):  # "a hundred and twenty"
+        rest = read_cardinal(words, at + (words[at : at + 1] == ["and"]))
+        if rest and rest.value < value:
             value, at = value + rest.value, rest.after
     return QuantityWords(value, at, scaled)
 
