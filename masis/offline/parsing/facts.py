@@ -88,7 +88,7 @@ _QUARTERS = re.compile(r"\b(?:(?P<q>Q[1-4])|(?P<h>H[12]))(?![\w])")
 def extract(text: str, words: Sequence[Token] | None = None) -> list[Fact]:
     """Return the facts of `text`, in order; `words` are its own where they are known."""
     words = tokens(text) if words is None else words
-    digits = any(map(str.isdigit, text))
+    digits = any(map(str.isnumeric, text))
     found: list[Fact] = []
     if digits or any(word.text.lower() in MONTHS for word in words):
         found = [_date_fact(text, mention) for mention in dates(text)]
@@ -318,7 +318,10 @@ def _word_numbers(text: str, words: Sequence[Token]) -> Iterator[Fact]:
                 yield fact(i, i + 1, 14 * 86400.0, "duration", scale=86400.0)
             i += 1
             continue
-        if (share := read_odds(lowers, i)) is not None or (share := read_share(lowers, i)) is not None:
+        number = None if word[0].isdigit() else read_quantity(lowers, i)
+        part_of_scale = number is not None and number.scaled and lowers[i + 1 : i + 2] != ["of"]
+        share = None if part_of_scale else read_odds(lowers, i) or read_share(lowers, i)
+        if share is not None:
             yield fact(i, share[1], share[0], "percent")
             i = share[1]
             continue
@@ -339,7 +342,6 @@ def _word_numbers(text: str, words: Sequence[Token]) -> Iterator[Fact]:
             yield fact(i, i + 5, longer[1], longer[0])
             i += 5
             continue
-        number = read_quantity(lowers, i)
         if number is None and (part := _part_of_unit(lowers, i)):
             value, after = part
             dimension, factor = unit_of(lowers[after]) or ("", 1.0)

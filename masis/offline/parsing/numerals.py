@@ -19,12 +19,12 @@ _FRACTIONS = {
 }  # fmt: skip
 
 # Possessive quantifiers keep the scan linear on hostile input such as "1.1.1.1...". In the order of the alternatives:
-# thousands with one mark throughout and perhaps decimals; Indian groups (12,34,567); plain with decimals; ".5".
+# thousands with one mark throughout and perhaps decimals; Indian groups (12,34,567); plain with decimals; ".5"; "½".
 NUMERAL = (
     rf"(?:\d{{1,3}}(?P<group>[,.'’_ {NO_BREAK}])\d{{3}}(?:(?P=group)\d{{3}})*+(?![\d_])(?:[.,·]\d++)?+"
     r"|\d{1,2}(?:,\d\d(?=,))++,\d{3}(?!\d)(?:\.\d++)?+"
     r"|\d++(?:[.,·]\d++)?+"
-    r"|(?<![\d,·])[.·]\d++)"
+    r"|(?<![\d,·])[.·]\d++|[½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞])"
 )
 _EXPONENT = re.compile(
     r"[eE](?P<e>[+-]?\d{1,2})(?!\w)"
@@ -79,6 +79,8 @@ def _ten_to(power: str) -> float:
 
 def _values(written: str, group: str, *, comma_decimals: bool) -> tuple[list[float], int]:
     """Return the values that digits with points, commas and blanks may have, the likeliest first, and the decimals."""
+    if written in _FRACTIONS:
+        return [_FRACTIONS[written]], 1
     text = written.replace("·", ".")
     if group and group not in ",.":
         units, _, rest = re.sub(rf"[{re.escape(group)}]", "", text).replace(",", ".").partition(".")
