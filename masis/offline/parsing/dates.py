@@ -46,7 +46,8 @@ _DATES = re.compile(
     rf"|\b(?P<m2>{_MONTH})\s(?P<d2>\d\d?)(?:st|nd|rd|th)?\b(?!\s?[%$€]|[.,:]\d)(?:,?\s(?P<y2>{_YEAR})\b)?"
     rf"|\b(?P<m3>{_MONTH}),?\s(?:of\s)?(?P<y3>{_YEAR})\b"
     rf"|\b(?:in|since|until|by|during|of|early|late|last|next)\s(?P<m4>{_MONTH})(?!\s\d)"
-    rf"|(?:(?<=[mM]id-)|(?<=[qQ][1-4]/)|(?<=FY)|(?<![\w.,'’$€£/-]))(?P<y4>{_YEAR})(?P<decade>s)?(?![\w%]|[.,'’]\d|/\d)",
+    rf"|(?:(?<=[mM]id-)|(?<=[qQ][1-4]/)|(?<=FY)|(?<![\w.,'’$€£/-]))(?P<y4>{_YEAR})"
+    rf"(?:(?P<decade>s)|[/–-](?P<y5>\d\d))?(?![\w%]|[.,'’]\d|/\d)",
     re.IGNORECASE,
 )
 _DATE_LEADS = frozenset("in since by until till during circa before after late early mid year fy fiscal".split())
@@ -76,6 +77,8 @@ def _days(match: re.Match[str]) -> Iterator[Day]:
         year = int(match["y1"] or match["y2"] or match["y3"] or match["y4"] or 0)
         name = (match["m1"] or match["m2"] or match["m3"] or match["m4"] or "").lower().rstrip(".")
         yield Day(year, MONTHS.get(name, 0), int(match["d1"] or match["d2"] or 0))
+        if match["y5"]:  # "2021/22"
+            yield Day(year - year % 100 + int(match["y5"]))
 
 
 def _counts_things(text: str, start: int, end: int) -> bool:
