@@ -249,6 +249,7 @@ def test_a_figure_written_in_another_way_is_the_same_figure(frame: str, written:
         ("The seat costs 80 USD a month.", "The seat costs 80 EUR a month."),
         ("The pump moves 90 litres in an hour.", "The pump moves 90 gallons in an hour."),
         ("The town has 14,250 inhabitants.", "The town has 15,240 inhabitants."),
+        ("Upload limit: 20 MB", "The upload limit is 25 MB."),
         ("The call began at 14:30 on Friday.", "The call began at 15:20 on Friday."),
         ("The mill was sold on 05.11.2019 to a baker.", "The mill was sold on 11 May 2019 to a baker."),
     ],

@@ -306,6 +306,13 @@ def test_a_corrected_date_gets_the_preposition_it_asks_for(value: str, written: 
     assert found.revised_answer == f"The breakwater at Orsund was finished {written} [chunk_1]."
 
 
+def test_a_figure_gives_way_to_the_one_behind_its_label() -> None:
+    run = audited(
+        "The toll is 5 euros [chunk_1].", [Evidence(id="chunk_1", text="Toll: 3 euros")], question="The toll?"
+    )
+    assert run.iterations[0].revision.revised_answer == "The toll is 3 euros [chunk_1]."
+
+
 @pytest.mark.parametrize(
     ("evidence", "claim"),
     [

@@ -323,9 +323,23 @@ def _continuations(text: str) -> list[tuple[str, ...]]:
 
 
 def says_in_the_same_words(text: str, statement: str) -> bool:
-    """Return whether a sentence of a text is the statement, or begins with it and goes on behind a comma or "and"."""
+    """Return whether a sentence of a text is the statement, or begins with it and goes on behind a comma or "and".
+
+    "Timeout: 60 seconds" says that the timeout is 60 seconds.
+    """
     words = words_of(statement)
-    return any(words in _continuations(text[unit.start : unit.end]) for unit in split_sentences(text))
+    for unit in split_sentences(text):
+        sentence = text[unit.start : unit.end]
+        if words in _continuations(sentence):
+            return True
+        label, colon, value = sentence.partition(":")
+        if colon and any(
+            words == (*article, *words_of(label), verb, *words_of(value))
+            for article in ((), ("the",))
+            for verb in ("is", "are", "was", "were")
+        ):
+            return True
+    return False
 
 
 def _of_one_kind(fact: Fact, other: Fact) -> bool:
@@ -354,8 +368,6 @@ def _same_quantity(match: Match, fact: Fact, facts: Sequence[Fact], wide: Near) 
     words = [
         at for at in match.weights if not any(each.start <= match.sentence.words[at].start < each.end for each in facts)
     ]
-    if len(words) < _FEWEST_WORDS:
-        return None
     found: list[tuple[Passage, Fact, float]] = []
     for i in match.top:
         rivals = [
@@ -395,6 +407,8 @@ def _stands_for(
         return 1.0 if _states_the_same(match, fact, facts, i, other) else 0.0
     if fact.kind == "date" and not _led_alike(text, fact, passage.text, other):
         return 0.0
+    if len(words) < _FEWEST_WORDS and not (words and _says_no_more(passage, match.sentence)):
+        return 0.0  # "she finished in 127 minutes" and "she finished 4 minutes behind the winner"
     shared = match.coverage((i,), words)
     around = _surroundings(match.sentence, fact, passage, other)
     back = _surroundings(passage, other, match.sentence, fact)
@@ -408,6 +422,14 @@ def _stands_for(
     if not enough or not _states_the_same(match, fact, facts, i, other, named, whole=shared >= _WHOLE):
         return 0.0
     return 0.5 * shared + 0.5 * around
+
+
+def _says_no_more(passage: Passage, sentence: ParsedSentence) -> bool:
+    """Return whether a passage has no content word that the claim lacks, but for its figures: "Timeout: 60 seconds"."""
+    return all(
+        word.stem in sentence.content or any(fact.start <= word.start < fact.end for fact in passage.facts)
+        for word in passage.content_words
+    )
 
 
 def _beside(text: str, fact: Fact, evidence: str, other: Fact) -> bool:
