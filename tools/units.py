@@ -53,7 +53,7 @@ UNITS: dict[tuple[str, str], tuple[tuple[str, str, str], ...]] = {
         ("gram", "g gram gramme", "n µ m k"),
         ("microgram", "mcg", ""),
         ("metric_ton", "t tonne ton", "k M"),
-        ("pound", "lb lbs", ""),
+        ("pound", "lb lbs pound", ""),
         ("ounce", "oz ounce", ""),
         ("stone", "stone", ""),
         ("hundredweight", "cwt hundredweight", ""),

@@ -287,6 +287,12 @@ def _rounded(fact: Fact, stated: Fact, *, loose: bool) -> bool:
     return other != value and abs(other - value) <= max(half_unit(fact), slack) * (1 + 1e-9)  # 0.05 as floats have it
 
 
+def may_be_rounded(fact: Fact, stated: Fact) -> bool:
+    """Return whether the evidence may have rounded what the claim has in more digits: 33% of 33.3%."""
+    one = 0.5 * 10.0**-stated.digits * stated.scale * (1 + 1e-9)
+    return fact.digits > stated.digits and abs(abs(fact.value) - abs(stated.value)) <= one
+
+
 def _unit(fact: Fact) -> str:
     """Return what stands beside the digits of a figure, in the singular; percent is written in several ways."""
     return "%" if fact.dimension == "percent" else re.sub(r"[\d.,\s]|s\b", "", fact.text.casefold())

@@ -26,6 +26,7 @@ from masis.offline.checks.derivations import (
     calculated,
     changed_by,
     explained,
+    may_be_rounded,
     near_values,
     restates,
 )
@@ -300,7 +301,7 @@ def _framed(match: Match, fact: Fact, close: Near) -> Contradiction | None:
                 continue
             if agree(fact, other):
                 return None
-            if other.others or not _of_one_kind(fact, other):
+            if other.others or not _of_one_kind(fact, other) or may_be_rounded(fact, other):
                 continue
             found = found or (passage, other)
     if found is None:
@@ -512,6 +513,7 @@ def _candidates(match: Match, fact: Fact, facts: Sequence[Fact], i: int) -> list
             _as_exact(fact, other) if fact.kind == "date" else fact.dimension or _counts_the_same(match, fact, i, other)
         )
         and not compared(passage.text, other)
+        and not may_be_rounded(fact, other)
         and not any(mate is not fact and agree(mate, other) for mate in facts)
     ]
 

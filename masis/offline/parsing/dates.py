@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from masis.offline.parsing.units import MONTHS, unit_of
+from masis.offline.parsing.units import MONTHS, read_unit
 from masis.offline.text.tokens import STOPWORDS
 
 
@@ -19,12 +19,16 @@ class Day(NamedTuple):
 
 
 class DateMention(NamedTuple):
-    """A date of a text: `text[start:end]` with the days that it may be, the likeliest first."""
+    """A date of a text: `text[start:end]` with the days that it may be, the likeliest first.
+
+    ``unsure`` where it may be no date at all.
+    """
 
     start: int
     end: int
     days: tuple[Day, ...]
     decade: bool = False
+    unsure: bool = False
 
 
 class TimeMention(NamedTuple):
@@ -40,9 +44,13 @@ _YEAR = r"(?:1\d{3}|20\d{2})"
 _DATES = re.compile(
     rf"\b(?P<iso>{_YEAR}-\d\d-\d\d)(?:T\d\d:\d\d(?::\d\d(?:\.\d{{1,9}})?)?(?:Z|[+-]\d\d:?\d\d)?)?(?![\d-])"
     rf"|(?<![\w./-])(?P<ymd>{_YEAR}(?P<ys>[/.])\d\d?(?P=ys)\d\d?)(?![\w/]|\.\d)"
+    rf"|(?<![\w./-])(?P<digits>(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01]))(?![\w./-])"
     # With points the day comes first (German, Nordic and Slavic usage); with slashes it depends on the country.
-    rf"|(?<![\w./-])(?P<dmy>\d\d?(?P<ds>[./])(?:\s?)\d\d?(?P=ds)\s?{_YEAR})(?![\w/]|\.\d)"
-    rf"|(?<![\w-])(?P<d1>\d\d?)(?:st|nd|rd|th)?\.?\s(?:of\s)?(?P<m1>{_MONTH}),?(?:\s(?P<y1>{_YEAR})\b)?"
+    rf"|(?<![\w./-])(?P<dmy>\d\d?(?P<ds>[./-])(?:\s?)\d\d?(?P=ds)\s?{_YEAR})(?![\w/-]|\.\d)"
+    r"|(?<![\w./-])(?P<short>\d\d?\.\d\d?\.\d\d)(?![\w/]|\.\d)"
+    rf"|(?<![\w-])(?P<d5>\d\d?)-(?P<m5>{_MONTH})-(?P<y6>{_YEAR})\b"
+    r"|(?<!\w)['’](?P<decades>[2-9]0)s\b"
+    rf"|(?<![\w-])(?P<d1>\d\d?)(?:st|nd|rd|th)?\.?\s(?:of\s)?(?P<m1>{_MONTH}),?(?:\s(?P<y1>{_YEAR}|['’]\d\d)\b)?"
     rf"|\b(?P<m2>{_MONTH})\s(?P<d2>\d\d?)(?:st|nd|rd|th)?\b(?!\s?[%$€]|[.,:]\d)(?:,?\s(?P<y2>{_YEAR})\b)?"
     rf"|\b(?P<m3>{_MONTH}),?\s(?:of\s)?(?P<y3>{_YEAR})\b"
     rf"|\b(?:in|since|until|by|during|of|early|late|last|next)\s(?P<m4>{_MONTH})(?!\s\d)"
@@ -62,23 +70,41 @@ def dates(text: str) -> Iterator[DateMention]:
             continue
         days = tuple(day for day in _days(match) if day.month <= 12 and day.day <= 31)
         if days and written != "may":
-            yield DateMention(start, start + len(written), days, decade=match["decade"] is not None)
+            decade = match["decade"] is not None or match["decades"] is not None
+            unsure = match["digits"] is not None or match["short"] is not None  # a version, or a count
+            yield DateMention(start, start + len(written), days, decade=decade, unsure=unsure)
 
 
 def _days(match: re.Match[str]) -> Iterator[Day]:
     if numeric := match["iso"] or match["ymd"]:
         yield Day(*map(int, re.split(r"[-/.]", numeric)))
+    elif match["digits"]:
+        yield Day(int(match["digits"][:4]), int(match["digits"][4:6]), int(match["digits"][6:]))
+    elif match["decades"]:
+        yield Day(1900 + int(match["decades"]))
+    elif match["short"]:
+        day, month, year = (int(part) for part in match["short"].split("."))
+        yield Day(_century(year), month, day)
     elif match["dmy"]:
-        first, second, year = (int(part) for part in re.split(r"[./]\s?", match["dmy"]))
+        first, second, year = (int(part) for part in re.split(r"[./-]\s?", match["dmy"]))
         yield Day(year, second, first)
-        if match["ds"] == "/" and first != second:
+        if match["ds"] != "." and first != second:
             yield Day(year, first, second)
     else:
-        year = int(match["y1"] or match["y2"] or match["y3"] or match["y4"] or 0)
-        name = (match["m1"] or match["m2"] or match["m3"] or match["m4"] or "").lower().rstrip(".")
-        yield Day(year, MONTHS.get(name, 0), int(match["d1"] or match["d2"] or 0))
+        written = match["y1"] or match["y2"] or match["y3"] or match["y4"] or match["y6"] or "0"
+        year = int(written) if written.isdecimal() else _century(int(written[1:]))
+        name = (match["m1"] or match["m2"] or match["m3"] or match["m4"] or match["m5"] or "").lower().rstrip(".")
+        yield Day(year, MONTHS.get(name, 0), int(match["d1"] or match["d2"] or match["d5"] or 0))
         if match["y5"]:  # "2021/22"
             yield Day(year - year % 100 + int(match["y5"]))
+
+
+_LATEST = 40
+"""Up to here two digits are a year of this century."""
+
+
+def _century(year: int) -> int:
+    return year + (2000 if year <= _LATEST else 1900)
 
 
 def _counts_things(text: str, start: int, end: int) -> bool:
@@ -91,7 +117,7 @@ def _counts_things(text: str, start: int, end: int) -> bool:
         return False
     word = after[1]
     return (
-        bool(unit_of(word))
+        bool(read_unit(text, end))
         or word in ("hours", "hrs")
         or (word.islower() and word.endswith("s") and word not in STOPWORDS)
     )

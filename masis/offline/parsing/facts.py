@@ -146,7 +146,10 @@ def _date_fact(text: str, mention: DateMention) -> Fact:
     dimension = "decade" if mention.decade else "date"
     start, end, (day, *others) = mention.start, mention.end, mention.days
     fact = Fact("date", start, end, text[start:end], 0.0, dimension, day=day)
-    return fact._replace(others=tuple(fact._replace(day=other) for other in others))
+    readings = [fact._replace(day=other) for other in others]
+    if mention.unsure:
+        readings += _digit_numbers(text, (), start, end)[:1]
+    return fact._replace(others=tuple(readings))
 
 
 def _clock_times(text: str) -> Iterator[Fact]:
@@ -154,7 +157,13 @@ def _clock_times(text: str) -> Iterator[Fact]:
     for mention in sorted(times_of_day(text)):
         start, end, (minutes, *others) = mention
         fact = Fact("number", start, end, text[start:end], float(minutes), "clock")
-        yield fact._replace(others=tuple(fact._replace(value=float(other)) for other in others))
+        readings = [fact._replace(value=float(other)) for other in others]
+        if _HOURS.match(text, end):  # "it took 2:30 hours"
+            readings.append(fact._replace(value=60.0 * minutes, dimension="duration"))
+        yield fact._replace(others=tuple(readings))
+
+
+_HOURS = re.compile(r"\s?(?:hours|hrs|h)\b", re.IGNORECASE)
 
 
 def _quarters(text: str) -> Iterator[Fact]:
@@ -163,10 +172,10 @@ def _quarters(text: str) -> Iterator[Fact]:
         yield Fact("number", match.start(), match.end(), match.group(), float(match.group()[1]), "ordinal", head)
 
 
-def _digit_numbers(text: str, taken: Sequence[tuple[int, int]]) -> list[Fact]:
+def _digit_numbers(text: str, taken: Sequence[tuple[int, int]], first: int = 0, last: int | None = None) -> list[Fact]:
     comma_decimals = has_comma_decimals(text)
     found: list[Fact] = []
-    for match in _NUMBER.finditer(text):
+    for match in _NUMBER.finditer(text, first, len(text) if last is None else last):
         start, end = match.span("number")
         within = bool(found) and start < found[-1].end  # the ten of "1.2 × 10^6"
         if not within and not _overlaps(start, end, taken) and end - start < 25:
@@ -239,9 +248,14 @@ def _measured(text: str, match: re.Match[str], numeral: Numeral) -> Fact:
         ]
         if (letter := re.compile(r"[mM]\b").match(text, end)) is not None:  # 5M users
             others.append(fact._replace(value=fact.value * 1e6, end=letter.end()))
+    elif dimension == "mass" and _POUNDS.search(text, start, end):
+        others.append(fact._replace(value=numeral.value, dimension="money:gbp", scale=1.0))
     elif dimension == "length" and text[end - 1 : end] == "m" and text[end - 2 : end - 1].isdigit():
         others.append(fact._replace(value=fact.value * 1e6, dimension=""))  # "5m" is metres or million
     return fact._replace(others=tuple(others)) if others else fact
+
+
+_POUNDS = re.compile(r"pounds?$", re.IGNORECASE)
 
 
 def _is_minus(text: str, at: int) -> bool:
@@ -348,11 +362,15 @@ def _word_numbers(text: str, words: Sequence[Token]) -> Iterator[Fact]:
             yield fact(i, after + 1, value * factor, dimension, scale=factor)
             i = after + 1
             continue
-        if number is None or (number.value == 1 and not number.scaled):  # "one" is a pronoun more often than a count
+        if number is None:
             i += 1
             continue
         after, end = number.after, words[number.after - 1].end
         unit = read_unit(text, end) if after < len(words) and len(words[after].text) > 2 else None
+        measured = unit is not None and unit.dimension not in ("duration", "months")
+        if number.value == 1 and not number.scaled and not measured:
+            i += 1  # "one" is a pronoun more often than a count, "one day" says when
+            continue
         if unit and unit.end > end + 2:
             while after < len(words) and words[after].end <= unit.end:
                 after += 1

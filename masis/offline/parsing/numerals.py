@@ -19,9 +19,11 @@ _FRACTIONS = {
 }  # fmt: skip
 
 # Possessive quantifiers keep the scan linear on hostile input such as "1.1.1.1...". In the order of the alternatives:
-# thousands with one mark throughout and perhaps decimals; Indian groups (12,34,567); plain with decimals; ".5"; "½".
+# thousands with one mark throughout and perhaps decimals; "1, 234"; Indian groups (12,34,567); plain with decimals;
+# ".5"; "½".
 NUMERAL = (
     rf"(?:\d{{1,3}}(?P<group>[,.'’_ {NO_BREAK}])\d{{3}}(?:(?P=group)\d{{3}})*+(?![\d_])(?:[.,·]\d++)?+"
+    r"|\d{1,3}(?:, \d{3})++(?![\d,])"
     r"|\d{1,2}(?:,\d\d(?=,))++,\d{3}(?!\d)(?:\.\d++)?+"
     r"|\d++(?:[.,·]\d++)?+"
     r"|(?<![\d,·])[.·]\d++|[½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞])"
@@ -81,6 +83,9 @@ def _values(written: str, group: str, *, comma_decimals: bool) -> tuple[list[flo
     """Return the values that digits with points, commas and blanks may have, the likeliest first, and the decimals."""
     if written in _FRACTIONS:
         return [_FRACTIONS[written]], 1
+    if ", " in written:  # torn by a line or a tool; as a list it is several numbers
+        parts = written.split(", ")
+        return [float("".join(parts)), *map(float, parts)], 0
     text = written.replace("·", ".")
     if group and group not in ",.":
         units, _, rest = re.sub(rf"[{re.escape(group)}]", "", text).replace(",", ".").partition(".")
