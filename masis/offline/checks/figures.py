@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from functools import cached_property
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import cache, cached_property
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -168,6 +168,11 @@ def check_figures(
     close = near_values([match.passages[i] for i in match.region], held)
     count = len(close.numbers)
     contradictions, absent = [], []
+
+    @cache
+    def calculable(fact: Fact) -> bool:
+        return _says_calculated(text, fact) or calculated(text, fact, wide)
+
     for fact in facts:
         if fact in held:
             if table.holders(fact, match.allowed) and (signal := _framed(match, fact, close)) is not None:
@@ -183,7 +188,7 @@ def check_figures(
             continue
         if _stands_as_numeral(fact, match, numerals):
             continue
-        if (signal := _same_quantity(match, fact, facts, wide)) is not None:
+        if (signal := _same_quantity(match, fact, facts, calculable)) is not None:
             contradictions.append(signal)
         elif (
             not _may_count(fact)
@@ -303,6 +308,8 @@ def _framed(match: Match, fact: Fact, close: Near) -> Contradiction | None:
                 return None
             if other.others or not _of_one_kind(fact, other) or may_be_rounded(fact, other):
                 continue
+            if any(agree(fact, each) for each in passage.facts):
+                continue  # "the rent was 900 euros, then 1,000"
             found = found or (passage, other)
     if found is None:
         return None
@@ -360,7 +367,9 @@ def _says_calculated(text: str, fact: Fact) -> bool:
     return _COMPUTED.search(text, max(0, fact.start - _BEFORE), fact.end + _BEHIND) is not None
 
 
-def _same_quantity(match: Match, fact: Fact, facts: Sequence[Fact], wide: Near) -> Contradiction | None:
+def _same_quantity(
+    match: Match, fact: Fact, facts: Sequence[Fact], calculable: Callable[[Fact], bool]
+) -> Contradiction | None:
     """Return a signal where sentences of the evidence state one other value of the same quantity of the same thing."""
     if fact.others or fact.dimension == "ordinal" or _may_count(fact):
         return None
@@ -374,7 +383,7 @@ def _same_quantity(match: Match, fact: Fact, facts: Sequence[Fact], wide: Near) 
         rivals = [
             (other, sure)
             for other in _candidates(match, fact, facts, i)
-            if (sure := _stands_for(match, fact, facts, i, other, wide, words))
+            if (sure := _stands_for(match, fact, facts, i, other, calculable, words))
         ]
         if len(rivals) > 1:
             return None
@@ -396,7 +405,13 @@ _FEWEST_WORDS, _MANY_DIGITS, _WORDS_BESIDE, _WHOLE = 2, 3, 5, 0.95
 
 
 def _stands_for(
-    match: Match, fact: Fact, facts: Sequence[Fact], i: int, other: Fact, wide: Near, words: Sequence[int]
+    match: Match,
+    fact: Fact,
+    facts: Sequence[Fact],
+    i: int,
+    other: Fact,
+    calculable: Callable[[Fact], bool],
+    words: Sequence[int],
 ) -> float:
     """Return how sure it is, 0 to 1, that a figure of a passage is another value of what the claim's is a value of.
 
@@ -418,7 +433,7 @@ def _stands_for(
         enough = min(shared, around) >= LEAST_EXCHANGED  # digits exchanged: no calculation comes to that
     else:
         enough = near or (shared >= LEAST_SHARED and around >= LEAST_AROUND and back >= LEAST_BACK)
-        enough = enough and not (_says_calculated(text, fact) or calculated(text, fact, wide))
+        enough = enough and not calculable(fact)
     named = () if near else words
     if not enough or not _states_the_same(match, fact, facts, i, other, named, whole=shared >= _WHOLE):
         return 0.0
