@@ -380,10 +380,13 @@ def _same_quantity(
     ]
     found: list[tuple[Passage, Fact, float]] = []
     for i in match.top:
+        candidates = _candidates(match, fact, facts, i)
+        # "She finished in 127 minutes" and "she finished 4 minutes behind the winner" share too few words.
+        enough = len(words) >= _FEWEST_WORDS or not candidates or _says_no_more(match.passages[i], match.sentence)
         rivals = [
             (other, sure)
-            for other in _candidates(match, fact, facts, i)
-            if (sure := _stands_for(match, fact, facts, i, other, calculable, words))
+            for other in candidates
+            if (sure := _stands_for(match, fact, facts, i, other, calculable, words if enough else ()))
         ]
         if len(rivals) > 1:
             return None
@@ -423,8 +426,8 @@ def _stands_for(
         return 1.0 if _states_the_same(match, fact, facts, i, other) else 0.0
     if fact.kind == "date" and not _led_alike(text, fact, passage.text, other):
         return 0.0
-    if len(words) < _FEWEST_WORDS and not (words and _says_no_more(passage, match.sentence)):
-        return 0.0  # "she finished in 127 minutes" and "she finished 4 minutes behind the winner"
+    if not words:
+        return 0.0
     shared = match.coverage((i,), words)
     around = _surroundings(match.sentence, fact, passage, other)
     back = _surroundings(passage, other, match.sentence, fact)
