@@ -167,6 +167,8 @@ def check_figures(
     wide = near_values(_computed_with(match), (*origins, *held))
     close = near_values([match.passages[i] for i in match.region], held)
     count = len(close.numbers)
+    written = [(fact.start, fact.end) for fact in facts]
+    words = [at for at in match.weights if not any(s <= match.sentence.words[at].start < e for s, e in written)]
     contradictions, absent = [], []
 
     @cache
@@ -188,7 +190,7 @@ def check_figures(
             continue
         if _stands_as_numeral(fact, match, numerals):
             continue
-        if (signal := _same_quantity(match, fact, facts, calculable)) is not None:
+        if (signal := _same_quantity(match, fact, facts, calculable, words)) is not None:
             contradictions.append(signal)
         elif (
             not _may_count(fact)
@@ -368,16 +370,13 @@ def _says_calculated(text: str, fact: Fact) -> bool:
 
 
 def _same_quantity(
-    match: Match, fact: Fact, facts: Sequence[Fact], calculable: Callable[[Fact], bool]
+    match: Match, fact: Fact, facts: Sequence[Fact], calculable: Callable[[Fact], bool], words: Sequence[int]
 ) -> Contradiction | None:
     """Return a signal where sentences of the evidence state one other value of the same quantity of the same thing."""
     if fact.others or fact.dimension == "ordinal" or _may_count(fact):
         return None
     if not fact.dimension and not any(map(str.isdigit, fact.text)):
         return None
-    words = [
-        at for at in match.weights if not any(each.start <= match.sentence.words[at].start < each.end for each in facts)
-    ]
     found: list[tuple[Passage, Fact, float]] = []
     for i in match.top:
         candidates = _candidates(match, fact, facts, i)
