@@ -184,13 +184,11 @@ def check_figures(
             continue  # a month alone is said of any year
         if restates(text, fact, wide):
             continue
-        copied = _framed(match, fact, close)
-        if copied is not None:
-            contradictions.append(copied)
-            continue
         if _stands_as_numeral(fact, match, numerals):
             continue
-        if (signal := _same_quantity(match, fact, facts, calculable, words)) is not None:
+        if (copied := _framed(match, fact, close)) is not None:
+            contradictions.append(copied)
+        elif (signal := _same_quantity(match, fact, facts, calculable, words)) is not None:
             contradictions.append(signal)
         elif (
             not _may_count(fact)
