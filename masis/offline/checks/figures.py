@@ -184,11 +184,12 @@ def check_figures(
             continue  # a month alone is said of any year
         if restates(text, fact, wide):
             continue
-        if _stands_as_numeral(fact, match, numerals):
-            continue
         if (copied := _framed(match, fact, close)) is not None:
             contradictions.append(copied)
-        elif (signal := _same_quantity(match, fact, facts, calculable, words)) is not None:
+            continue
+        if _stands_as_numeral(fact, match, numerals):
+            continue
+        if (signal := _same_quantity(match, fact, facts, calculable, words)) is not None:
             contradictions.append(signal)
         elif (
             not _may_count(fact)
@@ -308,7 +309,7 @@ def _framed(match: Match, fact: Fact, close: Near) -> Contradiction | None:
                 return None
             if other.others or not _of_one_kind(fact, other) or may_be_rounded(fact, other):
                 continue
-            if any(agree(fact, each) for each in passage.facts):
+            if any(agree(fact, each) for each in passage.facts) or _is_torn(match.passages, i, other):
                 continue  # "the rent was 900 euros, then 1,000"
             found = found or (passage, other)
     if found is None:
@@ -318,6 +319,14 @@ def _framed(match: Match, fact: Fact, close: Near) -> Contradiction | None:
     if not altered and changed_by(fact, other, close):
         return None
     return _signal(fact, passage, other, 1.0 if altered else 0.9)
+
+
+def _is_torn(passages: Sequence[Passage], i: int, other: Fact) -> bool:
+    """Return whether a figure may go on in the next passage: "for $ 1. 7 million", with a blank behind the point."""
+    behind = passages[i].text[other.end :].strip()
+    following = passages[i + 1 : i + 2]
+    same = bool(following) and following[0].document == passages[i].document
+    return behind in ("", ".") and same and following[0].text[:1].isdigit()
 
 
 _GOES_ON_WITH = re.compile(r"[,;:(]|\s(?:and|but|while|whereas)\b")
