@@ -121,7 +121,7 @@ def _source_row(name: str, counts: Counter[str]) -> dict[str, str]:
         f"{name}.confirmed": f"{confirmed}, {counts['true confirmed']}",
         f"{name}.accused": f"{accused}, {counts['faulty accused']}",
         f"{name}.confirmed-share": f"{counts['true confirmed'] / confirmed:.0%}",
-        f"{name}.accused-share": f"{counts['faulty accused'] / accused:.0%}",
+        f"{name}.accused-share": f"{counts['faulty accused'] / accused:.0%}" if accused else "none",
     }
 
 

@@ -26,7 +26,7 @@ from masis.schema.run import (
     Run,
     TerminationReason,
 )
-from masis.schema.wording import counted
+from masis.schema.wording import counted, figures_not_in_evidence
 from masis.settings import OFFLINE, Settings
 
 RULE_VERSION = "8"
@@ -136,7 +136,8 @@ def accusations(iteration: Iteration) -> tuple[ReviewReason, ...]:
 def claim_reasons(checks: Sequence[ClaimCheck]) -> tuple[ReviewReason, ...]:
     """Return why these claims do not pass: empty where the evidence supports each and nothing contradicts it.
 
-    What could not be decided is no accusation, and certifies nothing either. Claims without a verdict are a matter of
+    What could not be decided is no accusation, and certifies nothing either; nor does a figure that the evidence lacks
+    and that may be calculated, whatever a second verifier says of its claim. Claims without a verdict are a matter of
     the check ``scored``.
     """
     verdicts = [check.verdict for check in checks]
@@ -151,6 +152,9 @@ def claim_reasons(checks: Sequence[ClaimCheck]) -> tuple[ReviewReason, ...]:
     if count := verdicts.count("unverifiable"):
         message = f"{counted(count, 'claim')} could not be confirmed."
         reasons.append(ReviewReason(code="unconfirmed_claim", message=message))
+    if figures := [figure.claim_text for check in checks for figure in check.figures]:
+        message = f"{figures_not_in_evidence(figures)}."
+        reasons.append(ReviewReason(code="figure_not_in_evidence", message=message))
     return tuple(reasons)
 
 
@@ -176,8 +180,8 @@ WAIVABLE: frozenset[ReviewCode] = frozenset(
 )
 """Reasons of tier ``not_certified`` that a guarantee may waive: how sure a finished audit is of the original answer.
 
-Revisions, audits cut short, answers over a limit or that no critic read, conflicting studies and what was drafted from
-a screening stay with people."""
+Figures that the evidence lacks, revisions, audits cut short, answers over a limit or that no critic read, conflicting
+studies and what was drafted from a screening stay with people."""
 
 
 def coverable(run: Run) -> bool:

@@ -152,6 +152,7 @@ def withheld(check: ClaimCheck, why: Literal["language", "instruction", "limits"
             "sources": (),
             "quotes": (),
             "contradictions": (),
+            "figures": (),
             "uncovered": (),
             "references": references,
             "issue": reason,

@@ -118,5 +118,10 @@ class EscalatingVerifier:
         if not open_at:
             return tuple(checks), 0
         asked = [claims[at] for at in open_at]
-        decided = dict(zip(open_at, one_check_each(asked, self.second.verify(asked, evidence)), strict=True))
+        second = one_check_each(asked, self.second.verify(asked, evidence))
+        # A figure that the first did not find in the evidence stays marked, whoever judges the claim.
+        decided = {
+            at: check.model_copy(update={"figures": checks[at].figures})
+            for at, check in zip(open_at, second, strict=True)
+        }
         return tuple(decided.get(at, check) for at, check in enumerate(checks)), len(open_at)

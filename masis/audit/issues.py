@@ -288,10 +288,12 @@ def _cure(check: ClaimCheck) -> str:
         first = check.contradictions[0]
         mine, theirs = f"“{first.claim_text}”", f"“{first.evidence_text.rstrip(' .,;:')}”"
         if not first.evidence_text:
-            return f"Remove or verify {mine}: no evidence has it."
+            return f"Remove or verify {mine}: it isn't in the evidence."
         name = f"[{first.evidence_id}]" if first.evidence_id.isdigit() else first.evidence_id
         where = f"the source of {name} reads" if first.kind == "source" else f"{name} says"
         return f"Correct {mine}: {where} {theirs}."
+    if check.figures:
+        return f"See how {check.figures[0].claim_text} was calculated."
     if check.verdict == "unverifiable":
         return "Have a verifier model or a person decide this claim."
     if check.verdict == "partial":

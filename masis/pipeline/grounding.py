@@ -215,8 +215,8 @@ def _what_fails(check: ClaimCheck, bounds: Bounds) -> str | None:
         return None if enough else check.verdict
     if "contradicted_claim" in codes:
         return "contradicted"
-    if "unconfirmed_claim" in codes:
-        return None if bounds.allow_unverifiable else check.verdict
+    if codes <= {"unconfirmed_claim", "figure_not_in_evidence"}:
+        return None if bounds.allow_unverifiable else "unverifiable"
     excused = bounds.min_support is not None and (check.support or 0.0) >= bounds.min_support
     return None if excused else check.verdict
 

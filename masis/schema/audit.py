@@ -129,6 +129,18 @@ class Contradiction(Record):
     strength: Share = 1.0
 
 
+class AbsentFigure(Record):
+    """A figure of a claim that the evidence doesn't have. It may be calculated, so that nothing is said to be wrong.
+
+    ``claim_start`` and ``claim_end`` are offsets in the claim's text; ``kind`` is ``number`` or ``date``.
+    """
+
+    kind: Literal["number", "date"]
+    claim_start: int
+    claim_end: int
+    claim_text: str
+
+
 class Claim(Record):
     """Something the answer asserts.
 
@@ -163,8 +175,8 @@ class ClaimCheck(OneLine, Record):
     sure the verifier is of the verdict, ``sources`` the evidence ids that support or contradict it, ``uncovered`` the
     parts of the claim's text that no evidence covers. ``abstained`` says why a verdict was withheld, where that was not
     the verifier's own doing: claim or evidence is in a language it does not support, instructs its reader, or
-    exceeds a limit. ``steps`` says how a claim follows where no passage says it outright: the calculation, for
-    instance.
+    exceeds a limit. ``figures`` are those of the claim that the evidence lacks. ``steps`` says how a claim follows
+    where no passage says it outright: the calculation, for instance.
     """
 
     claim: Claim
@@ -174,6 +186,7 @@ class ClaimCheck(OneLine, Record):
     sources: tuple[str, ...] = ()
     quotes: tuple[Quote, ...] = ()
     contradictions: tuple[Contradiction, ...] = ()
+    figures: tuple[AbsentFigure, ...] = ()
     references: tuple[ReferenceCheck, ...] = ()
     uncovered: tuple[tuple[int, int], ...] = ()
     issue: str | None = None

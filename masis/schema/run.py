@@ -56,6 +56,7 @@ NotCertified = Literal[
     "answer_refused",
     "answer_failed",
     "unconfirmed_claim",
+    "figure_not_in_evidence",
     "revised",
     "low_confidence",
     "low_quality",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 def counted(count: int, one: str, many: str | None = None) -> str:
     """Return a count with its noun: ``1 case``, ``2,000 cases``, ``2 entries`` (with ``many``)."""
@@ -23,3 +25,17 @@ def with_article(noun: str) -> str:
     if noun.startswith(("another ", "other ")):
         return noun
     return f"{'an' if noun[:1].lower() in 'aeiou' else 'a'} {noun}"
+
+
+MOST_NAMED = 3
+"""Figures that one sentence names."""
+
+
+def figures_not_in_evidence(figures: Sequence[str]) -> str:
+    """Return what is said of figures that the evidence lacks: ``42 isn't in the evidence; it may be calculated``."""
+    named = [" ".join(figure.split()) for figure in dict.fromkeys(figures)]
+    if len(named) == 1:
+        return f"{named[0]} isn't in the evidence; it may be calculated"
+    if len(named) > MOST_NAMED:
+        named[MOST_NAMED - 1 :] = [f"{len(named) - MOST_NAMED + 1} more figures"]
+    return f"{', '.join(named[:-1])} and {named[-1]} aren't in the evidence; they may be calculated"

@@ -23,7 +23,7 @@ from masis.schema.audit import CitationAudit, ClaimCheck, Contradiction, Issue
 from masis.schema.case import Severity
 from masis.schema.review import Standing
 from masis.schema.run import MUST_LOOK, Iteration, ReviewCode, Run
-from masis.schema.wording import counted, shortened
+from masis.schema.wording import counted, figures_not_in_evidence, shortened
 from masis.settings import OFFLINE
 from masis.views.words import SEVERITY, Tone, Word
 
@@ -83,6 +83,7 @@ KINDS: dict[str, Kind] = {
     "partial": Kind("partly supported claim", "partly supported claims", "bad"),
     "serious": Kind("serious issue by the critic", "serious issues by the critic", "bad"),
     "reason": Kind("reason to look", "reasons to look", "bad"),
+    "figure": Kind("figure not in the evidence", "figures not in the evidence", "calm"),
     "missing": Kind("missing point", "missing points", "warn"),
     "uncited": Kind("sentence without a citation", "sentences without a citation", "warn"),
     "lesser": Kind("lesser issue by the critic", "lesser issues by the critic", "warn"),
@@ -95,7 +96,7 @@ KINDS: dict[str, Kind] = {
 }
 """Every kind of issue, the gravest first: the first that occurs makes the headline, but for a redundant citation."""
 
-_SAYS_HOW_MANY = frozenset({"fabricated", "uncited", "unscored", "unconfirmed"})
+_SAYS_HOW_MANY = frozenset({"fabricated", "uncited", "figure", "unscored", "unconfirmed"})
 """Kinds whose sentence counts them already."""
 
 _LEADS = {"missing": "Missing: ", "conflict": "Sources disagree: "}
@@ -339,7 +340,20 @@ def _found(audit: CitationAudit, claims: Sequence[ClaimCheck], issues: Sequence[
         if check.verdict == "unverifiable" and (check.claim.sentence is None or not accused[check.claim.sentence])
     ]:
         found["unconfirmed"] = _unconfirmed(undecided, len(claims)), len(undecided)
+    if calculated := [check for check in counting if check.figures and check.verdict in _MAY_BE_CALCULATED]:
+        found["figure"] = _figures(calculated), sum(len(check.figures) for check in calculated)
     return {kind: found[kind] for kind in KINDS if kind in found}
+
+
+_MAY_BE_CALCULATED = ("unverifiable", "supported", "unscored")
+"""Verdicts beside which a figure that the evidence lacks is worth a line: the others say what is wrong."""
+
+
+def _figures(checks: Sequence[ClaimCheck]) -> _Line:
+    """Return the line of the figures that the evidence lacks, with the words of the claim where they are of one."""
+    figures = [_clean(figure.claim_text, LONGEST_VALUE) for check in checks for figure in check.figures]
+    says = figures_not_in_evidence(figures)
+    return _Line((f"{says}: ", Quotation(_words(checks[0]), figures[0])) if len(checks) == 1 else (says,))
 
 
 def _under_the_gravest(fault: Sequence[Issue]) -> Sequence[Issue]:
@@ -530,8 +544,7 @@ def _contradicted(check: ClaimCheck) -> _Line:
     if not theirs:
         return _absent(mine, _words(check))
     if _short(first):
-        has = f"{mine} stands in no evidence; {who} has {theirs}"
-        return _Line((f"{who} has {theirs} where the answer has {mine}" if check.verified else has,))
+        return _Line((f"{who} has {theirs} where the answer has {mine}",))
     claim = _plain(_words(check))
     mine = _plain(first.claim_text)
     whole, about = claim if mine in claim else mine, _differing(claim, mine, theirs)
@@ -547,7 +560,7 @@ def _unsupported(check: ClaimCheck) -> _Line:
 
 
 def _absent(words: str, claim: str) -> _Line:
-    return _Line((f"{words} stands in no evidence: ", Quotation(claim, words)))
+    return _Line((f"{words} isn't in the evidence: ", Quotation(claim, words)))
 
 
 def _unconfirmed(undecided: Sequence[ClaimCheck], total: int) -> _Line:

@@ -51,7 +51,7 @@ class Piece(TypedDict):
     claims: NotRequired[list[int]]
     verdict: NotRequired[str]
     closes: NotRequired[str]
-    fact: NotRequired[Literal["absent", "conflict"]]
+    fact: NotRequired[Literal["figure", "absent", "conflict"]]
     issues: NotRequired[list[int]]
     ends: NotRequired[list[int]]
     block: NotRequired[int]
@@ -125,7 +125,7 @@ def answer_pieces(iteration: Iteration, marks: dict[int, str], issues: Sequence[
         if in_claim and end in judged:
             piece["closes"] = judged[end]
         if in_fact:
-            piece["fact"] = "absent" if ABSENT in in_fact else "conflict"
+            piece["fact"] = _FACTS[max(in_fact)]
         if in_issue:
             piece["issues"] = list(dict.fromkeys(in_issue))
         if ends := closing.get(end):
@@ -149,7 +149,7 @@ Layer = list[tuple[Span, int]]
 
 
 def _layers(iteration: Iteration, issues: Sequence[Sequence[Span]]) -> tuple[Layer, Layer, Layer, Layer, Layer]:
-    """Citations, sentences, claims, contradicted facts, numbered issues."""
+    """Citations, sentences, claims, figures and other facts, numbered issues."""
     audit = iteration.citation_audit
     # A marker with a single reference is marked whole, brackets included; of several references each for itself.
     alone = _sole_references(audit.citations)
@@ -202,11 +202,16 @@ def _worst(checks: Iterable[ClaimCheck]) -> str:
     return min((check.verdict for check in checks), key=_BADNESS.index)
 
 
-CONFLICT, ABSENT = 0, 1
+FIGURE, CONFLICT, ABSENT = 0, 1, 2
+_FACTS: tuple[Literal["figure", "conflict", "absent"], ...] = ("figure", "conflict", "absent")
+"""What words may be: a figure that may be calculated; what the evidence has otherwise; what it lacks."""
 
 
 def _facts(check: ClaimCheck, answer: str) -> Iterator[tuple[Span, int]]:
-    """Yield where the answer has what the evidence contradicts, and the figures and quotations that it lacks."""
+    """Yield where the answer has what the evidence contradicts, and the figures and quotations that it lacks.
+
+    A figure that may be calculated is marked whatever became of its claim.
+    """
     if (offset := check.claim.start) is None:
         return
     if check.verdict in ("contradicted", "unsupported"):
@@ -217,6 +222,10 @@ def _facts(check: ClaimCheck, answer: str) -> Iterator[tuple[Span, int]]:
         span = Span(offset + each.claim_start, offset + each.claim_end)
         if span.start < span.end and answer[span.start : span.end] == each.claim_text:
             yield span, CONFLICT if each.evidence_text else ABSENT
+    for figure in check.figures:
+        span = Span(offset + figure.claim_start, offset + figure.claim_end)
+        if span.start < span.end and answer[span.start : span.end] == figure.claim_text:
+            yield span, FIGURE
 
 
 def evidence_pieces(

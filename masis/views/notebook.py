@@ -18,7 +18,7 @@ from masis.schema.wording import counted, shortened
 from masis.views.markdown import drawable
 from masis.views.numbers import score_text
 from masis.views.scores import values
-from masis.views.words import REFERENCE, SCORE, VERDICT, Tone, Word
+from masis.views.words import REASON, REFERENCE, SCORE, VERDICT, Tone, Word
 
 if TYPE_CHECKING:
     import altair as alt
@@ -119,6 +119,12 @@ def _answer(iteration: Iteration, part: int = 1) -> str:
         _Mark(check.claim.start, check.claim.end, VERDICT[check.verdict])
         for check in iteration.claims
         if check.claim.start is not None and check.claim.end is not None
+    ]
+    marks += [
+        _Mark(start + figure.claim_start, start + figure.claim_end, REASON["figure_not_in_evidence"])
+        for check in iteration.claims
+        for figure in check.figures
+        if (start := check.claim.start) is not None
     ]
     references = iteration.citation_audit.citations
     marks += [_Mark(each.start, each.end, REFERENCE["fabricated"]) for each in references if each.status == "invalid"]

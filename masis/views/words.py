@@ -265,6 +265,9 @@ REASON: dict[ReviewCode, Word] = {
     "answer_failed": Word("no answer: failed", "warn", f"{_NO_ANSWER}: the call of the system failed or was cut off"),
     "language": Word("language", "calm", f"{_NOT_CERTIFIED}: the verifier does not support the language"),
     "unconfirmed_claim": Word("not confirmed", "calm", f"{_NOT_CERTIFIED}: the checks could not decide a claim"),
+    "figure_not_in_evidence": Word(
+        "figure to check", "calm", f"{_NOT_CERTIFIED}: a figure isn't in the evidence; it may be calculated"
+    ),
     "revised": Word("revised", "calm", f"{_NOT_CERTIFIED}: the audit suggests a revision that nobody has read"),
     "low_confidence": Word("low confidence", "calm", f"{_NOT_CERTIFIED}: confidence is under the threshold"),
     "low_quality": Word("low quality", "calm", f"{_NOT_CERTIFIED}: quality is under the threshold"),

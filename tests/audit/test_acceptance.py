@@ -18,7 +18,7 @@ from masis.audit.evaluation import EvaluationJudgement
 from masis.audit.output_validation import LONGEST_ANSWER, OutputValidator, PydanticValidator
 from masis.errors import CriticFailed, InvalidRevision, SettingsError, StepError
 from masis.observers.observation import run_to_completion
-from masis.schema.audit import Claim, ClaimCheck, Issue, Revision
+from masis.schema.audit import AbsentFigure, Claim, ClaimCheck, Issue, Revision
 from masis.schema.base import Unscored
 from masis.schema.case import Case, ClaimVerdict, Evidence
 from masis.schema.run import MUST_LOOK, CheckName, ReviewCode, Run
@@ -50,6 +50,9 @@ def assessed(**changes: Any) -> acceptance.Assessment:
     return acceptance.assess([iteration(**changes)], case_of(**about), termination, chosen)
 
 
+ABSENT = AbsentFigure(kind="number", claim_start=14, claim_end=18, claim_text="long")
+
+
 def codes(**changes: Any) -> list[str]:
     return [reason.code for reason in assessed(**changes).reasons]
 
@@ -72,6 +75,7 @@ def test_an_answer_that_passes_every_check_is_accepted_and_shows_them() -> None:
         ("unsupported_claim", {"claims": (check("unsupported", 0.2),)}),
         ("partial_claim", {"claims": (check("partial", 0.5),)}),
         ("unconfirmed_claim", {"claims": (check("unverifiable", None),)}),
+        ("figure_not_in_evidence", {"claims": (check("supported", 0.9, figures=(ABSENT,)),)}),
         ("serious_issue", {"issues": (issue("high"),)}),
         ("serious_issue", {"issues": (issue("critical", source="claims"),)}),
         ("safety", {"issues": (issue("low", type="safety"),)}),
@@ -164,6 +168,14 @@ def test_every_reason_has_a_tier_and_what_is_only_uncertain_accuses_nobody() -> 
     assert {"serious_issue", "safety", "unsupported_claim", "contradicted_claim", "invalid_reference"} <= MUST_LOOK
     assert assessed(claims=(check("unverifiable", None),)).reasons[0].tier == "not_certified"
     assert assessed(claims=(check("unsupported", 0.1),)).reasons[0].tier == "must_look"
+
+
+def test_a_figure_that_the_evidence_lacks_is_a_reason_to_look_that_accuses_nobody_and_no_guarantee_waives() -> None:
+    found = assessed(claims=(check("unverifiable", 0.5, figures=(ABSENT,)),))
+    reason = next(each for each in found.reasons if each.code == "figure_not_in_evidence")
+    assert (reason.tier, reason.message) == ("not_certified", "long isn't in the evidence; it may be calculated.")
+    with pytest.raises(ValueError, match="figure_not_in_evidence"):
+        acceptance.waive(found, guarantee=1)
 
 
 def test_spot_checks_are_drawn_by_seed_in_the_share_asked_for() -> None:

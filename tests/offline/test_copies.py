@@ -298,9 +298,11 @@ def test_a_word_alone_is_no_copy() -> None:
 HERE = Path(__file__).parent
 KINDS = ("number", "date", "name", "negation", "direction")
 LEAST_RIGHT = 0.97
-"""Accusations that must be right, of all (179 of 180 measured)."""
-LEAST_FOUND = {"number": 0.6, "date": 0.8}
-"""What must be accused of each kind that can be: floors below what was measured (.66, .86)."""
+"""Accusations that must be right, of all (107 of 107 measured)."""
+LEAST_FOUND = {"number": 0.75, "date": 0.8}
+"""What must be accused or marked of each kind that can be: floors below what was measured (.80, .86)."""
+MOST_MARKED = 0.02
+"""What may be marked of the true claims (2 of 387 measured)."""
 
 
 @cache
@@ -312,7 +314,9 @@ def verdicts() -> Counter[tuple[str, str]]:
             index = EvidenceIndex([(str(k), text) for k, text in enumerate(case["evidence"], 1)])
             claims = [("true", claim) for claim in case.get("true", case.get("clean"))]
             claims += [(one["kind"], one["claim"]) for one in case["altered"]]
-            counts.update((kind, index.assess(claim).verdict) for kind, claim in claims)
+            for kind, claim in claims:
+                found = index.assess(claim)
+                counts[kind, "marked" if found.verdict == "unverifiable" and found.figures else found.verdict] += 1
     return counts
 
 
@@ -336,9 +340,15 @@ def test_what_is_accused_is_altered() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", LEAST_FOUND)
-def test_figures_that_no_evidence_has_are_accused(kind: str) -> None:
+def test_figures_that_the_evidence_lacks_are_accused_or_marked(kind: str) -> None:
     every = sum(count for (one, _), count in verdicts().items() if one == kind)
-    assert verdicts()[kind, "contradicted"] + verdicts()[kind, "unsupported"] >= LEAST_FOUND[kind] * every
+    assert verdicts()[kind, "contradicted"] + verdicts()[kind, "marked"] >= LEAST_FOUND[kind] * every
+
+
+@pytest.mark.slow
+def test_few_figures_of_true_claims_are_marked() -> None:
+    every = sum(count for (one, _), count in verdicts().items() if one == "true")
+    assert 0 < verdicts()["true", "marked"] <= MOST_MARKED * every
 
 
 def verdict(evidence: str, claim: str) -> str:

@@ -235,9 +235,15 @@ MAYOR = "The mayor of the town opened it with a long speech [chunk_3]."
 INVENTED = "The mayor of the town collects antique spoons [chunk_77]."
 
 
-def by_verdicts(answer: str, *verdicts: str, issues: tuple[Issue, ...] = (), **changes: object) -> Revision:
+def by_verdicts(
+    answer: str,
+    *verdicts: str,
+    issues: tuple[Issue, ...] = (),
+    evidence: tuple[Evidence, ...] = EVIDENCE,
+    **changes: object,
+) -> Revision:
     """The revision of an answer whose sentences have these verdicts, whoever gave them."""
-    audit = audit_citations(answer, EVIDENCE)
+    audit = audit_citations(answer, evidence)
     inside = citations_by_sentence(audit)
     checks = tuple(
         ClaimCheck.model_validate(
@@ -251,7 +257,7 @@ def by_verdicts(answer: str, *verdicts: str, issues: tuple[Issue, ...] = (), **c
         )
         for number, (sentence, verdict) in enumerate(zip(audit.sentences, verdicts, strict=True))
     )
-    context = AuditContext("How long is it?", answer, EVIDENCE, audit, checks, (), issues, 1)
+    context = AuditContext("How long is it?", answer, evidence, audit, checks, (), issues, 1)
     return OfflineReviser().revise(context, critique.ruled(judgement(), audit, issues, JUDGED_BY), issues)
 
 
@@ -294,8 +300,35 @@ def test_a_figure_is_replaced_only_where_the_evidence_has_one_candidate(
 @pytest.mark.parametrize(("value", "written"), [("31 March 1889", "on 31 March 1889"), ("1889", "in 1889")])
 def test_a_corrected_date_gets_the_preposition_it_asks_for(value: str, written: str) -> None:
     answer = "The breakwater at Orsund was finished in 1887 [chunk_1]."
-    found = by_verdicts(answer, "contradicted", contradictions=figure(answer, "1887", value, kind="date"))
+    evidence = (Evidence(id="chunk_1", text=f"The breakwater at Orsund was finished {written}, at low tide."),)
+    wrong = figure(answer, "1887", value, kind="date")
+    found = by_verdicts(answer, "contradicted", contradictions=wrong, evidence=evidence)
     assert found.revised_answer == f"The breakwater at Orsund was finished {written} [chunk_1]."
+
+
+def test_a_figure_gives_way_to_the_one_behind_its_label() -> None:
+    run = audited(
+        "The toll is 5 euros [chunk_1].", [Evidence(id="chunk_1", text="Toll: 3 euros")], question="The toll?"
+    )
+    assert run.iterations[0].revision.revised_answer == "The toll is 3 euros [chunk_1]."
+
+
+@pytest.mark.parametrize(
+    ("evidence", "claim"),
+    [
+        ("The bridge over the Vern, at Halden, is 410 metres long.", "At Halden the bridge is 510 metres long"),
+        ("The bridge is 410 metres long without its ramps.", "The bridge is 510 metres long"),
+        ("It was 3.1% in the second quarter and fell to 2.6% in the third.", "It fell to 2.6% in the third quarter"),
+    ],
+)
+def test_a_figure_of_a_sentence_that_is_no_copy_is_not_changed_whoever_calls_it_wrong(
+    evidence: str, claim: str
+) -> None:
+    answer = f"{claim} [chunk_1]."
+    wrong = figure(answer, "510" if "510" in claim else "third", "410" if "510" in claim else "second")
+    chunk = Evidence(id="chunk_1", text=evidence)
+    found = by_verdicts(answer, "contradicted", contradictions=wrong, evidence=(chunk,))
+    assert (found.revised_answer, found.changes) == (answer, ())
 
 
 def test_a_verdict_on_a_part_of_a_sentence_changes_that_part_alone() -> None:
@@ -375,7 +408,7 @@ def test_no_sentence_is_added_or_removed_and_what_was_right_stays_to_the_letter(
 
 
 def test_where_nothing_is_certain_there_is_no_second_iteration_and_the_run_says_so() -> None:
-    run = audited(f"{LENGTH} The mayor of the town will be 99 years old in 2087 [chunk_3].")
+    run = audited(f"{LENGTH} The mayor said that “the bridge is a wonder of the world” [chunk_3].")
     assert run.total_iterations == 1
     assert run.termination_reason == "convergence"
     assert NOTHING_SAFE in [warning.message for warning in run.warnings]

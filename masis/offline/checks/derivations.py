@@ -1,23 +1,30 @@
 """Values that follow from those of the evidence without standing in it.
 
-Rounding, sums and differences, products and shares, a change in percent, an average, the years between two dates, a
-year some years away from another, another unit. What can be computed is not accused, whether or not it was: a claim is
-only accused of a figure that nothing explains.
+Two kinds. A value may be the evidence's in other words (`restates`): rounded, in another unit, five pairs as ten. Or
+it may be calculated from several (`calculated`): sums and differences, products and shares, a change in percent, an
+average, a price per month, the time between two dates, a date some days after another. The first is the same figure.
+The second is a search that finds something by chance among many values, so it is bounded, and what it finds accuses
+and confirms nothing: it only keeps a figure from being called another value of the same thing.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from itertools import combinations
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import date, timedelta
+from itertools import combinations, permutations
 from typing import NamedTuple
 
 from masis.offline.matching.passages import Passage
-from masis.offline.parsing.facts import ABOUT_SHARE, Day, Fact
-from masis.offline.parsing.units import UNITS
+from masis.offline.parsing.dates import Day
+from masis.offline.parsing.facts import ABOUT_SHARE, Fact, to_celsius
+from masis.offline.parsing.units import TEMPERATURES, unit_of
 
 MOST_VALUES = 40
 """Values of the passages near that are computed with: among many, some sum fits by chance."""
+FEW_VALUES, VERY_FEW = 8, 3
+"""Values up to which what fits them is taken for a calculation that explains a figure: where the claim's words say
+that something was calculated, and where they don't."""
 MOST_OF_THREE = 12
 """Values of which every three are added and subtracted: what is left of a whole when two parts are taken."""
 MOST_IN_PASSAGE = 8
@@ -33,32 +40,36 @@ _LOOSE = re.compile(
     re.IGNORECASE,
 )
 """Words before a figure that make it a rounded one, or a part in so many."""
-_ABOVE = re.compile(r"\b(?:over|above|beyond|more than|at least|no less than|exceed\w*)\b[^.;]{0,12}$", re.IGNORECASE)
+_ABOVE = re.compile(r"\b(?:over|above|beyond|more than|exceed\w*)\b[^.;]{0,12}$", re.IGNORECASE)
 _BELOW = re.compile(
-    r"\b(?:nearly|almost|under|below|less than|fewer than|at most|up to|no more than|within|short of)\b[^.;]{0,12}$",
+    r"\b(?:nearly|almost|under|below|less than|fewer than|short of)\b[^.;]{0,12}$",
     re.IGNORECASE,
 )
-"""Words before a figure that make it a bound of one up to twice as large, or half as large."""
-_TIMES = re.compile(
-    r"[\s-]*(?:times|fold|percentage points?|points?|out of"
-    r"|in (?:every|each|\d{1,3}|two|three|four|five|six|seven|eight|nine|ten|twenty|a hundred))\b",
-    re.IGNORECASE,
-)
-"""Words behind a figure that make it a ratio, which takes more than the passages near to recompute."""
+"""Words before a figure that make it a bound of one up to half as large again, or smaller. "At most" states a limit."""
+_BOUND = 1.5
+_TIMES = re.compile(r"\s?(?:x\b|[\s-]?(?:times|fold)\b)", re.IGNORECASE)
+"""What stands behind a figure that is the ratio of two others."""
 _PARTED = re.compile(
     r"\b(?:half|halves|halved|thirds?|quarters?|fifths?|twice|doubl(?:e[sd]?|ing)|tripl(?:e[sd]?|ing)|tenfold)\b",
     re.IGNORECASE,
 )
 _ONE = re.compile(r"\b(?:a|an|one|per|each|every) (second|minute|hour|day|week|month|year|decade)\b", re.IGNORECASE)
 """A unit of time of which there is one."""
-_UNIT = re.compile(r"\d[\s-]?([^\W\d_]+)")
+_PERIODIC = re.compile(
+    r"\b(?:hour|day|week|month|quarter|year)s?\b|\b(?:hour|dai|week|month|quarter|year|annual)ly\b|\bannual\b", re.I
+)
+_PERIODS = (12.0, 7.0, 4.0, 24.0, 60.0, 52.0, 365.0)
+"""How many of one unit of time the next holds: what is paid a month is twelve times that a year."""
 _PARTS = (0.5, 1 / 3, 2 / 3, 0.25, 0.75, 0.2, 2.0, 3.0)
+_GROUPS = {"pair": 2, "coupl": 2, "brac": 2, "twin": 2, "duo": 2, "trio": 3, "triplet": 3, "quartet": 4, "dozen": 12}
+"""How many there are in what some nouns count, by their stem: five pairs are ten."""
 
 
 class Near(NamedTuple):
-    """The figures of the passages near a claim, by passage and together.
+    """The figures of the passages near a claim, by passage and together, in every way they can be read.
 
-    `ones` are units of time of which there is one ("for a day"); `parted` where the passages speak of halves or thirds.
+    `ones` are units of time of which there is one ("for a day"); `parted` where the passages speak of halves or
+    thirds, `periodic` where they speak of months and the like.
     """
 
     groups: tuple[tuple[Fact, ...], ...]
@@ -66,91 +77,220 @@ class Near(NamedTuple):
     days: tuple[Day, ...]
     ones: tuple[tuple[str, float], ...]
     parted: bool
+    periodic: bool
 
 
-def near_values(passages: Sequence[Passage], others: Sequence[Fact] = ()) -> Near:
+def near_values(passages: Sequence[Passage], others: Sequence[Fact] = (), most: int = MOST_VALUES) -> Near:
     """Return the figures of these passages, and other figures beside them, as far as they are computed with."""
-    stated = [list(passage.facts) for passage in passages] + [list(others)]
-    groups = tuple(tuple(fact for fact in facts if fact.kind == "number")[:MOST_VALUES] for facts in stated)
+    stated = [_readings(passage.facts) for passage in passages] + [_readings(others)]
+    groups = tuple(tuple(fact for fact in facts if fact.kind == "number")[:most] for facts in stated)
     numbers = dict.fromkeys(fact for group in groups for fact in group)
     days = dict.fromkeys(fact.day for facts in stated for fact in facts if fact.kind == "date")
-    ones = dict.fromkeys(UNITS[unit.lower()] for passage in passages for unit in _ONE.findall(passage.text))
-    parted = any(_PARTED.search(passage.text) for passage in passages)
-    return Near(groups, tuple(numbers)[:MOST_VALUES], tuple(days)[:MOST_VALUES], tuple(ones), parted)
+    words = (unit_of(unit.lower()) for passage in passages for unit in _ONE.findall(passage.text))
+    ones = dict.fromkeys(unit for unit in words if unit)
+    return Near(
+        groups,
+        tuple(numbers)[:most],
+        tuple(days)[:most],
+        tuple(ones),
+        parted=any(_PARTED.search(passage.text) for passage in passages),
+        periodic=any(_PERIODIC.search(passage.text) for passage in passages),
+    )
 
 
-def follows(text: str, fact: Fact, near: Near, *, arithmetic: bool = True) -> bool:
-    """Return whether a figure of a claim follows from the values of the passages that it is compared with.
+def _readings(facts: Iterable[Fact]) -> list[Fact]:
+    return [reading for fact in facts for reading in fact.readings]
 
-    Without ``arithmetic`` only rounding and units count, no sums, shares and the like.
-    """
+
+def restates(text: str, fact: Fact, near: Near) -> bool:
+    """Return whether a figure of a claim is one of the evidence in other words: rounded, bounded, in another unit."""
+    return any(_restates(text, reading, near) for reading in fact.readings)
+
+
+def _restates(text: str, fact: Fact, near: Near) -> bool:
     if fact.kind == "date":
-        return arithmetic and _date_follows(fact, near)
-    value = fact.value
-    if _TIMES.match(text, fact.end) or fact.dimension == "points":
-        return True
-    before = text[max(0, fact.start - 30) : fact.start]
-    loose = _LOOSE.search(before) is not None
-    least = value if _ABOVE.search(before) else value / 2 if _BELOW.search(before) else 0.0
+        return fact.dimension == "decade" and any(other.year // 10 == fact.day.year // 10 for other in near.days)
+    value = abs(fact.value)
+    loose, least = _looseness(text, fact)
     same = [other for other in near.numbers if not fact.dimension or not other.dimension or _alike(fact, other)]
-    if any(_rounded(value, fact, other, loose=loose) or least < other.value < 2 * least for other in same):
+    if any(_rounded(fact, other, loose=loose) or least < abs(other.value) < _BOUND * least for other in same):
         return True
-    if any(_converted(fact, other) for other in near.numbers) or (fact.dimension, value) in near.ones:
-        return True
-    if not arithmetic:
-        return False
-    slack = max(1e-6, _half_unit(fact), _ABOUT * abs(value) if loose else 0.0)
+    for other in near.numbers:
+        if _same_digits(fact, other) or _same_warmth(fact, other):
+            return True
+        if other.head in _GROUPS and not fact.dimension and value == other.value * _GROUPS[other.head]:
+            return True
+        if fact.head in _GROUPS and not other.dimension and other.value == value * _GROUPS[fact.head]:
+            return True
+    return (fact.dimension, value) in near.ones
+
+
+def _looseness(text: str, fact: Fact) -> tuple[bool, float]:
+    """Return whether words make a figure a rounded one, and the least value of which it is a bound (0 for none)."""
+    before = text[max(0, fact.start - 30) : fact.start]
+    value = abs(fact.value)
+    least = value if _ABOVE.search(before) else value / _BOUND if _BELOW.search(before) else 0.0
+    return _LOOSE.search(before) is not None, least
+
+
+def calculated(text: str, fact: Fact, near: Near) -> bool:
+    """Return whether a figure of a claim comes out of a calculation with the values near."""
+    return any(_calculated(text, reading, near) for reading in fact.readings)
+
+
+def _calculated(text: str, fact: Fact, near: Near) -> bool:
+    if fact.kind == "date":
+        return _date_follows(fact, near)
+    value = abs(fact.value)
+    loose, _ = _looseness(text, fact)
+    slack = max(1e-6 * value, half_unit(fact), _ABOUT * value if loose else 0.0) * (1 + 1e-9)
     if fact.dimension == "percent" and not any(character.isdigit() for character in fact.text):
         slack = max(slack, ABOUT_SHARE)
     parted = near.parted or _PARTED.search(text) is not None
-    if any(abs(made - value) <= slack for made in _computed(fact, near, parted=parted)):
+    periodic = near.periodic or _PERIODIC.search(text) is not None
+    made = _computed(fact, near, parted=parted, periodic=periodic)
+    if _TIMES.match(text, fact.end):
+        values = [other.value for other in near.numbers if other.value]
+        made = (ratio for one, other in combinations(values, 2) for ratio in (one / other, other / one))
+    if any(abs(abs(each) - value) <= slack for each in made):
         return True
-    # the time between two dates, with a year's play: "66 years" for 1908 and 1974
-    years = [day.year for day in near.days if day.year] if fact.dimension == "months" else []
-    return any(abs(value - 12.0 * abs(one - other)) <= 12 for one, other in combinations(years, 2))
+    return _between_dates(fact, near)
+
+
+def explained(text: str, fact: Fact, near: Near) -> bool:
+    """Return whether a figure surely comes out of a calculation: one that leaves little to chance.
+
+    A date some stated time from another, the time between two dates or times of day, and what two of the few figures
+    of one sentence give as product or share ("5 floors with 8 flats each", "36 of 240 patients").
+    """
+    return any(_explained(text, reading, near) for reading in fact.readings)
+
+
+def _explained(text: str, fact: Fact, near: Near) -> bool:
+    if fact.kind == "date":
+        return len(near.days) <= FEW_DAYS and _date_follows(fact, near, spare=0.0)
+    value, slack = abs(fact.value), max(1e-6 * abs(fact.value), half_unit(fact)) * (1 + 1e-9)
+    if fact.dimension in ("duration", "months", "clock") and len(near.days) <= FEW_DAYS:
+        made = _times_and_differences(fact, near)
+        if any(abs(each - value) <= 1e-6 * value for each in made) or _between_dates(fact, near, spare=0.0):
+            return True
+    for group in near.groups:
+        if len(group) <= FEW_IN_PASSAGE and any(abs(each - value) <= slack for each in _of_two(fact, group)):
+            return True
+    return False
+
+
+FEW_DAYS, FEW_IN_PASSAGE = 4, 4
+"""Dates near, and numbers of one sentence, up to which a calculation with two of them is no chance."""
+
+
+def _of_two(fact: Fact, group: Sequence[Fact]) -> Iterator[float]:
+    """Yield products of two figures in the unit of another, and shares of one in another."""
+    for one, other in permutations(group, 2):
+        count = abs(other.value / other.scale)
+        if one.dimension == fact.dimension and count > 1 and other.dimension != "percent":
+            yield one.value * count
+        if one.dimension == fact.dimension and other.dimension == "percent":
+            yield one.value * other.value / 100
+        if fact.dimension == "percent" and one.dimension == other.dimension != "percent" and other.value:
+            yield 100 * one.value / other.value
+
+
+def changed_by(fact: Fact, stated: Fact, near: Near) -> bool:
+    """Return whether a figure is the stated one plus or minus another near: 20 million, and "another 5 million"."""
+    others = [other.value for other in near.numbers if other.dimension == fact.dimension]
+    others += [stated.value * other.value / 100 for other in near.numbers if other.dimension == "percent"]
+    apart = abs(fact.value - stated.value)
+    return fact.kind == "number" and any(abs(apart - abs(other)) <= 1e-6 * apart for other in others)
+
+
+def _between_dates(fact: Fact, near: Near, spare: float = 1.0) -> bool:
+    """Return whether a time, or an age, is the one between two dates; ``spare`` is in years, or in days."""
+    pairs = list(combinations(near.days, 2))
+    if fact.dimension == "duration":
+        days = fact.value / _DAY
+        apart = [gap for one, other in pairs if (gap := _days_between(one, other)) is not None]
+        return any(abs(gap - days) <= max(spare, 1e-6) for gap in apart)
+    if fact.dimension not in ("months", "") or (not fact.dimension and not 0 < fact.value <= 120):
+        return False
+    years = fact.value / 12.0 if fact.dimension else fact.value
+    return any(one.year and other.year and abs(years - abs(one.year - other.year)) <= spare for one, other in pairs)
+
+
+def _days_between(one: Day, other: Day) -> int | None:
+    """Return the days between two full dates; a year that one leaves out is the other's."""
+    if not (one.day and other.day):
+        return None
+    year = one.year or other.year or 2001
+    first, second = _date(one, year), _date(other, other.year or year)
+    return abs((first - second).days) if first and second else None
+
+
+def _date(day: Day, year: int) -> date | None:
+    try:
+        return date(day.year or year, day.month, day.day)
+    except ValueError:  # 31 February
+        return None
 
 
 def _alike(fact: Fact, other: Fact) -> bool:
     time = {"duration", "months"}
-    return fact.dimension == other.dimension or {fact.dimension, other.dimension} <= time
+    money = fact.dimension.startswith("money") and other.dimension.startswith("money")
+    return (
+        fact.dimension == other.dimension
+        or {fact.dimension, other.dimension} <= time
+        or (money and "money" in (fact.dimension, other.dimension))
+    )
 
 
-def _converted(fact: Fact, other: Fact) -> bool:
-    """Return whether two figures have the same digits, and one has another unit or none.
-
-    54,000 in a table of thousands is 54 million; 240 hectares are 2.4 square kilometres. One digit alone is chance.
+def _same_digits(fact: Fact, other: Fact) -> bool:
+    """Return whether two figures have the same digits, and one has no unit: 54,000 in a table of thousands is 54
+    million. One digit alone is chance.
     """
-    mine, theirs = (re.sub(r"[^\d]", "", each.text).strip("0") for each in (fact, other))
-    return len(mine) > 1 and mine == theirs and fact.dimension != other.dimension
+    mine, theirs = (re.sub(r"\D", "", each.text).strip("0") for each in (fact, other))
+    return len(mine) > 1 and mine == theirs and "" in (fact.dimension, other.dimension)
 
 
-def _half_unit(fact: Fact) -> float:
+def _same_warmth(fact: Fact, other: Fact) -> bool:
+    """Return whether two temperatures, or differences of temperature, on two scales are the same but for rounding."""
+    if fact.dimension not in TEMPERATURES or other.dimension not in TEMPERATURES or fact.dimension == other.dimension:
+        return False
+    mine, theirs = TEMPERATURES[fact.dimension][0], TEMPERATURES[other.dimension][0]
+    slack = 0.5 * mine * 10.0**-fact.digits + 0.25
+    return abs(to_celsius(fact) - to_celsius(other)) <= slack or abs(fact.value * mine - other.value * theirs) <= slack
+
+
+def half_unit(fact: Fact) -> float:
     """Return half a unit of the last digit that was written: 50 for "1,200", 0.05 for "14.2", 5e5 for "67 million"."""
-    written = re.search(r"\d[\d,]*(?:\.\d+)?", fact.text)
-    if written is None:
+    if fact.digits:
+        return float(0.5 * 10.0**-fact.digits * fact.scale)
+    plain = abs(fact.value / fact.scale)
+    if not any(character.isdigit() for character in fact.text) or not plain:
         return 0.0
-    plain = written.group().replace(",", "")
-    scale = fact.value / float(plain) if float(plain) else 1.0
-    if "." in plain:
-        return 0.5 * 10.0 ** -len(plain.partition(".")[2]) * scale
+    digits = f"{plain:.0f}"
     # 120 is no 100, though one of its digits may have been rounded away.
-    return min(0.5 * 10.0 ** (len(plain) - len(plain.rstrip("0"))), max(0.5, 0.05 * float(plain))) * scale
+    return float(min(0.5 * 10.0 ** (len(digits) - len(digits.rstrip("0"))), max(0.5, 0.05 * plain)) * fact.scale)
 
 
-def _rounded(value: float, fact: Fact, stated: Fact, *, loose: bool) -> bool:
-    other = stated.value
-    if fact.dimension in ("duration", "months") and other:
-        for factor in (1.0, _DAY * _MONTH, 1 / (_DAY * _MONTH)):
-            if abs(other * factor - value) <= 0.04 * value:
-                return True
-    if loose and abs(other - value) <= _ABOUT * max(abs(value), abs(other)):
+def _rounded(fact: Fact, stated: Fact, *, loose: bool) -> bool:
+    value, other = abs(fact.value), abs(stated.value)
+    if fact.dimension in ("duration", "months") and fact.dimension != stated.dimension and other:
+        factor = _DAY * _MONTH if stated.dimension == "months" else 1 / (_DAY * _MONTH)
+        return abs(other * factor - value) <= 0.04 * value
+    if loose and abs(other - value) <= _ABOUT * max(value, other):
         return True
-    # A converted unit comes with another rounding. In the same unit the evidence may have rounded what the claim has in
-    # full (78.1 of 78.15), but 99.9% is no rounding of 99.99%.
-    slack = 0.005 * abs(value) if fact.dimension else 0.0
+    # A converted unit comes with another rounding. In the same unit the evidence may have rounded what the claim has
+    # in full (78.1 of 78.15), but 99.9% is no rounding of 99.99%.
+    slack = 0.005 * value if fact.dimension else 0.0
     if slack and _unit(fact) == _unit(stated):
-        slack = min(slack, _half_unit(stated))
-    return other != value and abs(other - value) <= max(_half_unit(fact), slack) * (1 + 1e-9)  # 0.05 as floats have it
+        slack = min(slack, half_unit(stated))
+    return other != value and abs(other - value) <= max(half_unit(fact), slack) * (1 + 1e-9)  # 0.05 as floats have it
+
+
+def may_be_rounded(fact: Fact, stated: Fact) -> bool:
+    """Return whether the evidence may have rounded what the claim has in more digits: 33% of 33.3%."""
+    one = 0.5 * 10.0**-stated.digits * stated.scale * (1 + 1e-9)
+    return fact.digits > stated.digits and abs(abs(fact.value) - abs(stated.value)) <= one
 
 
 def _unit(fact: Fact) -> str:
@@ -158,13 +298,15 @@ def _unit(fact: Fact) -> str:
     return "%" if fact.dimension == "percent" else re.sub(r"[\d.,\s]|s\b", "", fact.text.casefold())
 
 
-def _computed(fact: Fact, near: Near, *, parted: bool) -> Iterator[float]:
+def _computed(fact: Fact, near: Near, *, parted: bool, periodic: bool) -> Iterator[float]:
     """Yield what can be made of the values near, in the unit of the figure."""
     money = not fact.dimension  # "270 million" may leave the currency out
     same = [
         other.value
         for other in near.numbers
-        if other.dimension == fact.dimension or (money and other.dimension.startswith("money"))
+        if other.dimension == fact.dimension
+        or (money and other.dimension.startswith("money"))
+        or (fact.dimension.startswith("money") and _alike(fact, other))
     ]
     bare = [other.value for other in near.numbers if not other.dimension]
     shares = [other.value / 100 for other in near.numbers if other.dimension == "percent"]
@@ -172,10 +314,7 @@ def _computed(fact: Fact, near: Near, *, parted: bool) -> Iterator[float]:
         yield one + other
         yield abs(one - other)
         yield (one + other) / 2
-    if fact.dimension == "duration":
-        clock = [60 * other.value for other in near.numbers if other.dimension == "clock"]
-        yield from (abs(one - other) for one, other in combinations(clock, 2))
-        yield from (86_400 - abs(one - other) for one, other in combinations(clock, 2))
+    yield from _times_and_differences(fact, near)
     if len(same) > 2:
         yield sum(same)
         yield sum(same) / len(same)
@@ -193,15 +332,36 @@ def _computed(fact: Fact, near: Near, *, parted: bool) -> Iterator[float]:
     if parted:
         yield from (value * 2**power for value in same for power in range(2, 6))
         yield from (one * other * part for one, other in combinations(bare[:MOST_IN_PASSAGE], 2) for part in _PARTS)
+    if periodic:
+        yield from (made for value in same for times in _PERIODS for made in (value * times, value / times))
+        # five working days and a Saturday
+        yield from (a * times + b for a in same for b in same for times in (5.0, 6.0, 7.0, 12.0) if a != b)
     yield from (one * other for one, other in combinations(bare, 2))
     for group in near.groups:
-        inside = [other.value for other in group if not other.dimension][:MOST_IN_PASSAGE]
-        for each in [other.value for other in group if other.dimension == fact.dimension][:MOST_IN_PASSAGE]:
-            yield from (each * count for count in (*inside, *bare[:MOST_IN_PASSAGE]) if count > 1)
-            yield from (each / count for count in inside if count > 1)
+        counts = [other.value / other.scale for other in group if other.dimension != fact.dimension or money]
+        inside = [abs(count) for count in counts if abs(count) > 1][:MOST_IN_PASSAGE]
+        for value in [other.value for other in group if other.dimension == fact.dimension][:MOST_IN_PASSAGE]:
+            yield from (value * count for count in (*inside, *bare[:MOST_IN_PASSAGE]) if count > 1)
+            yield from (value / count for count in inside)
+            if periodic:  # paid once a year, compared with twelve months
+                yield from (abs(value * times - one) for one in same for times in _PERIODS)
     if fact.dimension == "percent":
         yield from _percentages(near)
         yield from (100 * part for part in _PARTS if parted)
+
+
+def _times_and_differences(fact: Fact, near: Near) -> Iterator[float]:
+    """Yield times of day some time away from others, the time between two, and points between two shares."""
+    clock = [60 * other.value for other in near.numbers if other.dimension == "clock"]
+    if fact.dimension == "duration":
+        yield from (abs(one - other) for one, other in combinations(clock, 2))
+        yield from (_DAY - abs(one - other) for one, other in combinations(clock, 2))
+    if fact.dimension == "clock":
+        spans = [other.value for other in near.numbers if other.dimension == "duration"]
+        yield from ((at + sign * span) % _DAY / 60 for at in clock for span in spans for sign in (1, -1))
+    if fact.dimension == "points" or fact.head == "point":
+        percents = [other.value for other in near.numbers if other.dimension == "percent"]
+        yield from (abs(one - other) for one, other in combinations(percents, 2))
 
 
 def _percentages(near: Near) -> Iterator[float]:
@@ -216,20 +376,24 @@ def _percentages(near: Near) -> Iterator[float]:
                 yield from (100 * a / b, 100 * b / a, 100 * abs(b - a) / a, 100 * abs(b - a) / b)
 
 
-def _date_follows(fact: Fact, near: Near) -> bool:
+def _date_follows(fact: Fact, near: Near, spare: float = 1.0) -> bool:
     """Return whether a date lies some time of the evidence away from another: 1968 for "1964, four years before".
 
-    Compared in months, with one to spare; where the date has no month, in years, which days and weeks don't change.
+    To the day where both dates have one; else in months or years, with ``spare`` of them, which days don't change.
     """
     day = fact.day
-    if fact.dimension == "decade" and any(other.year // 10 == day.year // 10 for other in near.days):
-        return True
+    days = [span.value / _DAY for span in near.numbers if span.dimension == "duration"]
+    for other in near.days:
+        if day.day and other.day and (origin := _date(other, day.year or 2001)):
+            reached = (origin + timedelta(days=sign * round(span)) for span in days for sign in (1, -1) if span < 1e5)
+            if any((at.month, at.day) == (day.month, day.day) for at in reached):
+                return True
     base = {"duration": _DAY * _MONTH, "months": 1.0} if day.month else {"months": 1.0}
     spans = [span.value / base[span.dimension] for span in near.numbers if span.dimension in base]
-    spare = 1.0 if day.month else 12.0
+    spare = (0.0 if day.day else spare) if day.month else 12.0 * spare
     for other in near.days:
         years = day.year - other.year if day.year and other.year else 0
         apart = abs(12 * years + (day.month - other.month if day.month and other.month else 0))
-        if any(abs(apart - span) <= spare for span in spans):
+        if apart and any(abs(apart - span) <= spare for span in spans):
             return True
     return False

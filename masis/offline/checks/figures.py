@@ -1,39 +1,50 @@
-"""Numbers, dates, units and quotations of a claim that stand in no evidence, or that the evidence has otherwise.
+"""Numbers, dates and quotations of a claim that the evidence lacks, and figures that it has otherwise.
 
-A figure is accused where no evidence has it and nothing explains it: neither the question nor arithmetic nor rounding.
-With another figure in its place the evidence contradicts the claim, and the issue names both; else the claim is
-unsupported. A figure that the evidence has elsewhere is only accused where the rest of the sentence is the evidence's,
-word for word, with another figure in it.
+A figure that no evidence has, in whatever way it is written, is marked: it may be calculated, and no search tells a
+calculation from an invention. It is called contradicted only where the evidence states another value of the same
+quantity of the same thing: the claim is a sentence of the evidence but for the figure, or the same words stand around
+both, with the same names and dates beside them, and nothing says that it was calculated. Where that is in doubt, the
+figure is marked.
 """
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterator, Sequence
-from functools import cached_property
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import cache, cached_property
 from itertools import chain
 from operator import attrgetter
+from typing import NamedTuple
 
+from masis.audit.sentences import split_sentences
 from masis.audit.text.comparison import quotation_forms
 from masis.offline.checks.copies import words_of
-from masis.offline.checks.derivations import MOST_VALUES, follows, near_values
-from masis.offline.matching.overlap import Match
+from masis.offline.checks.derivations import (
+    FEW_VALUES,
+    MOST_VALUES,
+    VERY_FEW,
+    Near,
+    calculated,
+    changed_by,
+    explained,
+    may_be_rounded,
+    near_values,
+    restates,
+)
+from masis.offline.matching.overlap import NAMED, Match
 from masis.offline.matching.passages import ParsedSentence, Passage
 from masis.offline.parsing.facts import Fact, agree, comparable, compared, likeness, reach
-from masis.schema.audit import Contradiction
+from masis.offline.parsing.units import TEMPERATURES
+from masis.schema.audit import AbsentFigure, Contradiction
 
-RIVAL_FROM = 0.6
-"""Strength from which another figure of the evidence counts as the one in whose place the claim's stands."""
-SURE_FROM = 0.88
-"""Strength from which that is so even of a figure that may have been computed."""
-ALTERED_FROM, _ALIKE = 1.0, 0.8
-"""Strength and likeness from which the claim's figure is the other one altered, whatever can be computed."""
+_ALIKE = 0.8
+"""Likeness from which the claim's figure is another one altered, whatever can be calculated."""
 MOST_FACTS = 60
 """Figures of one sentence that are looked at: one with more is a table or an attack."""
 COUNTED = 12
-"""Up to here a bare number may count what the evidence lists, and is not accused without a rival."""
-_NEAR, _LEAST = 4, 0.3
+"""Up to here a bare number may count what the evidence lists, and is not marked."""
+_NEAR, _FEWEST_COPIED = 4, 3
 _LABELLED = re.compile(
     r"(?:\b(?:steps?|sections?|secs?\.?|figures?|figs?\.?|tables?|chapters?|parts?|appendix|equations?|eqs?\.?|notes?"
     r"|footnotes?|items?|points?|options?|examples?|sources?|chunks?|documents?|passages?|references?|refs?\.?|evidence"
@@ -46,12 +57,6 @@ _IN_NAME = re.compile(r"(?:[^\W\d_]-|\[[^\[\]]{0,38}|\d )$")
 """What stands before a figure of a name ("carbon-14"), a reference ("[3, 14]") or a number torn by blanks."""
 _GOES_ON = re.compile(r"-[^\W\d_]| \d{3}\b")
 """What stands behind one: "2019-nCoV", "132 000"."""
-_RATE = re.compile(r"\s?(?:per|an?|/)\s?(?:second|minute|hour|sec|min|h|s)\b", re.IGNORECASE)
-_EXAMPLE = re.compile(
-    r"^\W*(?:someone|anyone|somebody|anybody|whoever|if|suppose|say)\b|\bwould\b|\bfor (?:example|instance)\b|\be\.g\.",
-    re.IGNORECASE,
-)
-"""Words of a sentence that gives an example or supposes a case."""
 _COMPUTED = re.compile(
     r"\b(?:total\w*|sums? of|altogether|combined|together|in all|made up of|overall|came to|comes to|amount\w* to"
     r"|averag\w+|(?:f[ae]ll|r[io]se|dropp?\w*|gr[eo]w\w*|increas\w+|decreas\w+|declin\w+|cut|reduc\w+|up|down)"
@@ -59,7 +64,7 @@ _COMPUTED = re.compile(
     r"|extra|another|further)\b",
     re.IGNORECASE,
 )
-"""Words beside a figure that may have been computed: it is accused only where another surely stands in its place."""
+"""Words beside a figure that may have been calculated: only a copy of a sentence but for the figure contradicts."""
 _BEFORE, _BEHIND = 30, 15
 """Characters before and behind a figure in which such words stand."""
 _IN_REFERENCE = re.compile(r"(?:[A-Z][\w’'.-]*,? \(|\([^()]{0,38}[\w.],? )$")
@@ -85,47 +90,67 @@ class FactTable:
         """Return the passages (of the allowed documents) that have an agreeing number or date."""
         fact = _anywhere(fact)
         if fact not in self._same:
-            near = self._near(fact) if fact.kind == "number" else self._where
-            self._same[fact] = sorted({i for other in near if _same(fact, other) for i in self._where[other]})
+            self._same[fact] = sorted({i for reading in fact.readings for i in self._agreeing(reading)})
         return [i for i in self._same[fact] if allowed is None or self._passages[i].document in allowed]
+
+    def _agreeing(self, fact: Fact) -> Iterator[int]:
+        near: Iterable[Fact] = self._where
+        if fact.kind == "number":
+            # A loss of 12 million is held by "-12 million": the sign decides only where the words are the same.
+            near = [*self._near(fact.value), *self._near(-fact.value)]
+            if fact.dimension in TEMPERATURES:
+                near = [other for other in self._where if other.dimension in TEMPERATURES]
+        for other in near:
+            if _same(fact, other):
+                yield from self._where[other]
 
     @cached_property
     def _where(self) -> dict[Fact, list[int]]:
         found: dict[Fact, list[int]] = {}
         for i, passage in enumerate(self._passages):
             for fact in passage.facts:
-                found.setdefault(_anywhere(fact), []).append(i)
+                for reading in fact.readings:
+                    found.setdefault(_anywhere(reading), []).append(i)
         return found
 
     @cached_property
     def _numbers(self) -> list[Fact]:
         return sorted((fact for fact in self._where if fact.kind == "number"), key=attrgetter("value"))
 
-    def _near(self, fact: Fact) -> Sequence[Fact]:
+    def _near(self, value: float) -> Sequence[Fact]:
         """Return the numbers close enough to agree: of many thousands, few need to be compared."""
-        first = bisect_left(self._numbers, fact.value - reach(fact.value), key=attrgetter("value"))
-        last = bisect_right(self._numbers, fact.value + reach(fact.value), key=attrgetter("value"))
+        first = bisect_left(self._numbers, value - reach(value), key=attrgetter("value"))
+        last = bisect_right(self._numbers, value + reach(value), key=attrgetter("value"))
         return self._numbers[first:last]
 
 
 def _anywhere(fact: Fact) -> Fact:
     """Return a fact as what decides whether it agrees with another: without its place and what it counts."""
-    return fact._replace(start=0, end=0, head="")
+    return fact._replace(start=0, end=0, head="", others=tuple(map(_anywhere, fact.others)))
 
 
 def _same(fact: Fact, other: Fact) -> bool:
-    """Return whether two facts agree; "forty cabins" does not hold "41.2%"."""
+    """Return whether two facts agree but for their sign; "forty cabins" does not hold "41.2%"."""
+    if fact.value and other.value and fact.negative != other.negative:
+        other = other._replace(value=-other.value)
     return agree(fact, other) and not (fact.dimension and not other.dimension and fact.value != other.value)
 
 
-def accused_figures(
+class Figures(NamedTuple):
+    """What is to be said of the figures of a sentence: those that the evidence has otherwise, and those it lacks."""
+
+    contradictions: tuple[Contradiction, ...] = ()
+    absent: tuple[AbsentFigure, ...] = ()
+
+
+def check_figures(
     match: Match,
     table: FactTable,
     question: Sequence[Fact] = (),
     numerals: Collection[str] = (),
     origins: Sequence[Fact] = (),
-) -> Iterator[Contradiction]:
-    """Yield a signal for each figure that the evidence has otherwise or nowhere.
+) -> Figures:
+    """Return the figures of a sentence that the evidence has otherwise, and those that it doesn't have.
 
     Args:
         match: A sentence of a claim with the passages near it.
@@ -134,48 +159,52 @@ def accused_figures(
         numerals: The numerals of all evidence (`numerals_in`).
         origins: Figures of where the evidence is from: its titles and dates.
 
-    Yields:
-        Signals with the figure of the evidence in `evidence_text`; without evidence (an empty id) where it has none.
-
     """
-    facts = match.sentence.facts[:MOST_FACTS]
+    text, facts = match.sentence.text, match.sentence.facts[:MOST_FACTS]
     if not facts:
-        return  # most sentences: the figures of the evidence need not be read for them
+        return Figures()  # most sentences: the figures of the evidence need not be read for them
     stated = (*question, *origins)
     held = [fact for fact in facts if table.holders(fact, match.allowed) or any(agree(fact, other) for other in stated)]
-    explained = list(held)  # what a claim says rightly, other figures of it may be computed from
-    passages = _computed_with(match)
+    # What a claim says rightly, other figures of it may be calculated from.
+    wide = near_values(_computed_with(match), (*origins, *held))
+    close = near_values([match.passages[i] for i in match.region], held)
+    count = len(close.numbers)
+    written = [(fact.start, fact.end) for fact in facts]
+    words = [at for at in match.weights if not any(s <= match.sentence.words[at].start < e for s, e in written)]
+    contradictions, absent = [], []
+
+    @cache
+    def calculable(fact: Fact) -> bool:
+        return _says_calculated(text, fact) or calculated(text, fact, wide)
+
     for fact in facts:
         if fact in held:
-            if table.holders(fact, match.allowed) and (signal := _framed(match, fact)) is not None:
-                yield signal
+            if table.holders(fact, match.allowed) and (signal := _framed(match, fact, close)) is not None:
+                contradictions.append(signal)
             continue
-        if _exempt(match.sentence.text, fact):
-            continue
-        rival = _rival(match, fact, facts)
-        if _stands_as_numeral(fact, match, numerals, rival[1] if rival else None):
-            continue
-        if fact.kind == "date" and not (fact.day.year or fact.day.day):
+        if _exempt(text, fact) or (fact.kind == "date" and not (fact.day.year or fact.day.day)):
             continue  # a month alone is said of any year
-        # Digits exchanged in the place of another figure: that some sum comes to the same is chance.
-        altered = rival is not None and rival[2] >= ALTERED_FROM and likeness(fact, rival[1]) >= _ALIKE
-        text = match.sentence.text
-        computed = _COMPUTED.search(text, max(0, fact.start - _BEFORE), fact.end + _BEHIND)
-        # With another figure in its place, and no sign that it was computed, only the passages near explain it.
-        unsure = fact.kind == "number" and computed and (rival is None or rival[2] < SURE_FROM)
-        tight = fact.kind == "number" and rival is not None and not unsure
-        around = [match.passages[i] for i in match.region] if tight else passages
-        if follows(text, fact, near_values(around, (*origins, *explained)), arithmetic=not altered):
-            explained.append(fact)
-        elif unsure:
+        if restates(text, fact, wide):
             continue
-        elif rival is not None:
-            passage, other, strength = rival
-            reason = f"the evidence has “{other.text}” where the claim has “{fact.text}”, which stands in no evidence"
-            yield _signal(fact, passage, other, reason, strength)
-        elif not _unaccused(text, fact):
-            reason = f"“{fact.text}” stands in no evidence"
-            yield _absent(fact.kind, fact.start, fact.end, fact.text, reason, 0.8)
+        if (copied := _framed(match, fact, close)) is not None:
+            contradictions.append(copied)
+            continue
+        if _stands_as_numeral(fact, match, numerals):
+            continue
+        if (signal := _same_quantity(match, fact, facts, calculable, words)) is not None:
+            contradictions.append(signal)
+        elif (
+            not _may_count(fact)
+            and not explained(text, fact, close)
+            and not (
+                (count <= VERY_FEW or (count <= FEW_VALUES and _says_calculated(text, fact)))
+                and calculated(text, fact, close)
+            )
+        ):
+            absent.append(
+                AbsentFigure(kind=fact.kind, claim_start=fact.start, claim_end=fact.end, claim_text=fact.text)
+            )
+    return Figures(tuple(contradictions), tuple(absent))
 
 
 def _computed_with(match: Match) -> Sequence[Passage]:
@@ -201,16 +230,6 @@ def _exempt(text: str, fact: Fact) -> bool:
     return _LABELLED.search(before) is not None or (opens and after[:2] in (") ", ". "))
 
 
-def _unaccused(text: str, fact: Fact) -> bool:
-    """Return whether a figure is not accused without another in its place.
-
-    Counts of what is listed; figures in words ("a third", "a four-year-old"), which may be parts or examples; speeds,
-    whose conversions are not computed; figures of an example.
-    """
-    in_words = not any(map(str.isdigit, fact.text)) or fact.text.startswith("1 ")
-    return in_words or _may_count(fact) or bool(_RATE.match(text, fact.end) or _EXAMPLE.search(text))
-
-
 def _may_count(fact: Fact) -> bool:
     """Return whether a number may merely count what the evidence lists, or stand for its place in an order."""
     if fact.kind != "number":
@@ -221,30 +240,39 @@ def _may_count(fact: Fact) -> bool:
 def numerals_in(text: str) -> set[str]:
     """Return the numerals of a text without commas, also put together where blanks tear them: "3, 500", "2. 4"."""
     torn = re.findall(r"\d++(?:\s?[.,]\s?\d++)++", text)
-    return {re.sub(r"[\s,]", "", numeral) for numeral in torn} | set(re.findall(r"\d++", text))
+    return {re.sub(r"[\s,]", "", numeral) for numeral in torn} | set(re.findall(r"(?<![\d.,])\d++(?![.,]\d)", text))
 
 
-def _stands_as_numeral(fact: Fact, match: Match, numerals: Collection[str], rival: Fact | None) -> bool:
-    """Return whether the evidence has the numeral, if in another unit, torn by blanks or as part of a name.
+def _stands_as_numeral(fact: Fact, match: Match, numerals: Collection[str]) -> bool:
+    """Return whether the evidence has the numeral: torn by blanks, as part of a name, or of another noun.
 
-    With another figure in its place, only the passages near count; the same numeral in another unit counts for nothing.
+    The same numeral of another measure (90 minutes, 90 hours) counts for nothing.
     """
     own = {numeral.replace(",", "") for numeral in re.findall(r"\d[\d,.]*\d|\d", fact.text)}
-    if not own or (rival is not None and (fact.kind == "date" or rival.dimension != fact.dimension)):
+    if not own or not own <= set(numerals):
         return False
-    if rival is None or any("." in numeral or len(numeral) > 3 for numeral in own):
-        return own <= set(numerals)
-    return own <= {numeral for i in match.region for numeral in numerals_in(match.passages[i].text)}
+    digits = re.sub(r"\D", "", fact.text)
+    same = (other for i in match.region for other in match.passages[i].facts if re.sub(r"\D", "", other.text) == digits)
+    return not fact.dimension or not any(other.dimension for other in same)
 
 
-def _signal(fact: Fact, passage: Passage, other: Fact, reason: str, strength: float) -> Contradiction:
-    absent = _absent(fact.kind, fact.start, fact.end, fact.text, reason, round(min(1.0, max(0.0, strength)), 3))
-    place = {"evidence_start": passage.start + other.start, "evidence_end": passage.start + other.end}
-    return absent.model_copy(update={"evidence_id": passage.evidence_id, "evidence_text": other.text, **place})
+def _signal(fact: Fact, passage: Passage, other: Fact, strength: float) -> Contradiction:
+    return Contradiction(
+        kind=fact.kind,
+        claim_start=fact.start,
+        claim_end=fact.end,
+        claim_text=fact.text,
+        evidence_id=passage.evidence_id,
+        evidence_start=passage.start + other.start,
+        evidence_end=passage.start + other.end,
+        evidence_text=other.text,
+        reason=f"the evidence has “{other.text}” where the claim has “{fact.text}”",
+        strength=round(min(1.0, max(0.0, strength)), 3),
+    )
 
 
 def _absent(kind: str, start: int, end: int, text: str, reason: str, strength: float) -> Contradiction:
-    """Return the accusation of words that stand in no evidence."""
+    """Return the accusation of words that the evidence doesn't have."""
     return Contradiction(
         kind=kind,
         claim_start=start,
@@ -259,87 +287,276 @@ def _absent(kind: str, start: int, end: int, text: str, reason: str, strength: f
     )
 
 
-def _framed(match: Match, fact: Fact) -> Contradiction | None:
-    """Return a signal where a passage is the claim word for word but for this figure, and none is with it."""
+def _framed(match: Match, fact: Fact, close: Near) -> Contradiction | None:
+    """Return a signal where a passage is the claim word for word but for this figure, and none is with it.
+
+    The passage may go on behind the claim, where a comma or "and" ends what the claim repeats. Nothing is said of a
+    figure that can be read in several ways, nor of one that is the passage's plus or minus another: it held 20 million
+    and got another 5.
+    """
     text = match.sentence.text
-    frame = (words_of(text[: fact.start]), words_of(text[fact.end :]))
-    if sum(map(len, frame)) < _NEAR:
+    before, after = words_of(text[: fact.start]), words_of(text[fact.end :])
+    if len(before) + len(after) < _FEWEST_COPIED or fact.others:
         return None
     found = None
     for i in match.top:
         passage = match.passages[i]
         for other in passage.facts[:MOST_FACTS]:
-            if other.kind != fact.kind or other.dimension != fact.dimension:
+            if other.kind != fact.kind or words_of(passage.text[: other.start]) != before:
                 continue
-            if (words_of(passage.text[: other.start]), words_of(passage.text[other.end :])) != frame:
+            behind = _continuations(passage.text[other.end :])
+            if after not in (behind if len(before) + len(after) >= _NEAR else behind[:1]):
                 continue
             if agree(fact, other):
                 return None
+            if other.others or not _of_one_kind(fact, other) or may_be_rounded(fact, other):
+                continue
+            if any(agree(fact, each) for each in passage.facts) or _is_torn(match.passages, i, other):
+                continue  # "the rent was 900 euros, then 1,000"
             found = found or (passage, other)
-    if found is None or not comparable(fact, found[1]):
+    if found is None:
         return None
     passage, other = found
-    reason = f"the evidence has “{other.text}” where the claim has “{fact.text}”"
-    return _signal(fact, passage, other, reason, 1.0)
+    altered = likeness(fact, other) >= _ALIKE
+    if not altered and changed_by(fact, other, close):
+        return None
+    return _signal(fact, passage, other, 1.0 if altered else 0.9)
 
 
-def _rival(match: Match, fact: Fact, facts: Sequence[Fact]) -> tuple[Passage, Fact, float] | None:
-    """Return the figure of the evidence in whose place the claim has its own, with how sure that is.
+def _is_torn(passages: Sequence[Passage], i: int, other: Fact) -> bool:
+    """Return whether a figure may go on in the next passage: "for $ 1. 7 million", with a blank behind the point."""
+    behind = passages[i].text[other.end :].strip()
+    following = passages[i + 1 : i + 2]
+    same = bool(following) and following[0].document == passages[i].document
+    return behind in ("", ".") and same and following[0].text[:1].isdigit()
 
-    It is looked for in the passages near the claim and beside them, among the figures that nothing else in the claim
-    accounts for: by the words around both, by their likeness (41.2 and 14.2, million and billion, the same day of
-    another year), and by being the only one of its kind.
+
+_GOES_ON_WITH = re.compile(r"[,;:(]|\s(?:and|but|while|whereas)\b")
+_MOST_CONTINUATIONS = 4
+
+
+def _continuations(text: str) -> list[tuple[str, ...]]:
+    """Return the words behind a figure: all of them, and up to where a clause of their own may end."""
+    ends = [found.start() for _, found in zip(range(_MOST_CONTINUATIONS), _GOES_ON_WITH.finditer(text), strict=False)]
+    return [words_of(text), *(words_of(text[:end]) for end in ends)]
+
+
+def says_in_the_same_words(text: str, statement: str) -> bool:
+    """Return whether a sentence of a text is the statement, or begins with it and goes on behind a comma or "and".
+
+    "Timeout: 60 seconds" says that the timeout is 60 seconds.
     """
-    around = match.around(fact.start, fact.end, _NEAR)
-    rivals = [(i, other) for i in match.region for other in _candidates(match, fact, facts, i)]
-    sole = len({(other.value, other.day, other.dimension) for _, other in rivals}) == 1
-    best: tuple[Passage, Fact, float] | None = None
-    for i, other in rivals:
-        passage = match.passages[i]
-        alike, covered = likeness(fact, other), match.coverage((i,), around)
-        slot = _surroundings(match.sentence, fact, passage, other)
-        counts = _counts_the_same(match.sentence, fact, passage, other)
-        alone = sole and fact.kind == "date" and alike >= 0.4 and match.coverage(match.top[:1], around) >= 0.4
-        if alike < 0.8 and covered < _LEAST and slot < _LEAST and not alone:
-            continue
-        if not comparable(fact, other) and not counts and not (sole and slot >= 0.5):
-            continue
-        in_words = bool(fact.dimension) and not any(character.isdigit() for character in fact.text)
-        if (in_words or _may_count(fact)) and not (slot >= 0.5 and (counts or in_words)):
-            continue
-        strength = 0.4 + 0.3 * covered + 0.25 * slot + 0.35 * alike + 0.08 * sole + 0.08 * counts + 0.15 * alone
-        if strength >= RIVAL_FROM and (best is None or strength > best[2]):
-            best = (passage, other, strength)
-    return best
+    words = words_of(statement)
+    for unit in split_sentences(text):
+        sentence = text[unit.start : unit.end]
+        if words in _continuations(sentence):
+            return True
+        label, colon, value = sentence.partition(":")
+        if colon and any(
+            words == (*article, *words_of(label), verb, *words_of(value))
+            for article in ((), ("the",))
+            for verb in ("is", "are", "was", "were")
+        ):
+            return True
+    return False
+
+
+def _of_one_kind(fact: Fact, other: Fact) -> bool:
+    """Return whether two figures with the same words around them measure one thing."""
+    if fact.kind == "date":
+        return fact.dimension == other.dimension and _as_exact(fact, other)
+    both_money = fact.dimension.startswith("money") and other.dimension.startswith("money")
+    return fact.dimension == other.dimension or both_money or comparable(fact, other)
+
+
+def _as_exact(fact: Fact, other: Fact) -> bool:
+    """Return whether two dates state the same parts: year, month, day."""
+    return [bool(part) for part in fact.day] == [bool(part) for part in other.day]
+
+
+def _says_calculated(text: str, fact: Fact) -> bool:
+    return _COMPUTED.search(text, max(0, fact.start - _BEFORE), fact.end + _BEHIND) is not None
+
+
+def _same_quantity(
+    match: Match, fact: Fact, facts: Sequence[Fact], calculable: Callable[[Fact], bool], words: Sequence[int]
+) -> Contradiction | None:
+    """Return a signal where sentences of the evidence state one other value of the same quantity of the same thing."""
+    if fact.others or fact.dimension == "ordinal" or _may_count(fact):
+        return None
+    if not fact.dimension and not any(map(str.isdigit, fact.text)):
+        return None
+    found: list[tuple[Passage, Fact, float]] = []
+    for i in match.top:
+        candidates = _candidates(match, fact, facts, i)
+        # "She finished in 127 minutes" and "she finished 4 minutes behind the winner" share too few words.
+        enough = len(words) >= _FEWEST_WORDS or not candidates or _says_no_more(match.passages[i], match.sentence)
+        rivals = [
+            (other, sure)
+            for other in candidates
+            if (sure := _stands_for(match, fact, facts, i, other, calculable, words if enough else ()))
+        ]
+        if len(rivals) > 1:
+            return None
+        found += ((match.passages[i], other, sure) for other, sure in rivals)
+    if len({(other.value, other.day) for _, other, _ in found}) != 1:
+        return None
+    passage, other, strength = max(found, key=lambda each: each[2])
+    return _signal(fact, passage, other, strength)
+
+
+LEAST_SHARED, LEAST_EXCHANGED = 0.75, 0.45
+"""Share of the claim's content, figures left out, that the sentence with the other value must have; the second where
+the two have the same digits in another order."""
+LEAST_AROUND, LEAST_BACK = 0.6, 0.4
+"""The same for the words beside the claim's figure, and beside the evidence's, which may say more."""
+NEAREST, NEAREST_BACK = 0.9, 0.6
+"""Shares of the words beside both from which the rest of the sentences may differ."""
+_FEWEST_WORDS, _MANY_DIGITS, _WORDS_BESIDE, _WHOLE = 2, 3, 5, 0.95
+
+
+def _stands_for(
+    match: Match,
+    fact: Fact,
+    facts: Sequence[Fact],
+    i: int,
+    other: Fact,
+    calculable: Callable[[Fact], bool],
+    words: Sequence[int],
+) -> float:
+    """Return how sure it is, 0 to 1, that a figure of a passage is another value of what the claim's is a value of.
+
+    The words next to both are the same (`_beside`); or the passage has most of the claim's ``words``, and nothing shows
+    that the figure was calculated. Either way the passage speaks of the same things and times (`_states_the_same`).
+    """
+    text, passage = match.sentence.text, match.passages[i]
+    if _beside(text, fact, passage.text, other):
+        return 1.0 if _states_the_same(match, fact, facts, i, other) else 0.0
+    if fact.kind == "date" and not _led_alike(text, fact, passage.text, other):
+        return 0.0
+    if not words:
+        return 0.0
+    shared = match.coverage((i,), words)
+    around = _surroundings(match.sentence, fact, passage, other)
+    back = _surroundings(passage, other, match.sentence, fact)
+    near = around >= NEAREST and back >= NEAREST_BACK
+    if likeness(fact, other) == 1.0 and len(re.sub(r"\D", "", fact.text)) >= _MANY_DIGITS:
+        enough = min(shared, around) >= LEAST_EXCHANGED  # digits exchanged: no calculation comes to that
+    else:
+        enough = near or (shared >= LEAST_SHARED and around >= LEAST_AROUND and back >= LEAST_BACK)
+        enough = enough and not calculable(fact)
+    named = () if near else words
+    if not enough or not _states_the_same(match, fact, facts, i, other, named, whole=shared >= _WHOLE):
+        return 0.0
+    return 0.5 * shared + 0.5 * around
+
+
+def _says_no_more(passage: Passage, sentence: ParsedSentence) -> bool:
+    """Return whether a passage has no content word that the claim lacks, but for its figures: "Timeout: 60 seconds"."""
+    return all(
+        word.stem in sentence.content or any(fact.start <= word.start < fact.end for fact in passage.facts)
+        for word in passage.content_words
+    )
+
+
+def _beside(text: str, fact: Fact, evidence: str, other: Fact) -> bool:
+    """Return whether the words next to two figures are the same, on both sides: "trusted by over 500 firms in all"."""
+    before, theirs = words_of(text[: fact.start])[::-1], words_of(evidence[: other.start])[::-1]
+    after, behind = words_of(text[fact.end :]), words_of(evidence[other.end :])
+    sides = [_alike_from_the_start(before, theirs), _alike_from_the_start(after, behind)]
+    ends = len(before) == 0 or len(after) == 0  # the claim begins or ends with the figure
+    return (min(sides) >= 1 or ends) and sum(sides) >= _WORDS_BESIDE
+
+
+def _led_alike(text: str, fact: Fact, evidence: str, other: Fact) -> bool:
+    """Return whether the same word stands before two dates: what lasts until the end of 2025 is gone from 2026."""
+    return words_of(text[: fact.start])[-1:] == words_of(evidence[: other.start])[-1:]
+
+
+def _alike_from_the_start(one: Sequence[str], other: Sequence[str]) -> int:
+    count = 0
+    for mine, theirs in zip(one, other, strict=False):
+        if mine != theirs:
+            break
+        count += 1
+    return count
+
+
+def _states_the_same(
+    match: Match,
+    fact: Fact,
+    facts: Sequence[Fact],
+    i: int,
+    other: Fact,
+    words: Sequence[int] = (),
+    *,
+    whole: bool = False,
+) -> bool:
+    """Return whether a sentence of the evidence speaks of the same things and times as the claim.
+
+    The name before either figure is in both, or of the claim's in the sentences before; every date and ordinal of the
+    claim is in the sentence. With ``words``, every name among them and every other figure has to be in it; where it has
+    the ``whole`` claim, a claim that names nothing ("the satellite") may be about what the sentence names.
+    """
+    passage, sentence = match.passages[i], match.sentence
+    for each in facts:
+        timed = each.kind == "date" or each.dimension in ("ordinal", "clock")
+        if each is not fact and (timed or words) and not any(agree(each, stated) for stated in passage.facts):
+            return False
+    if any(match.weights[at] >= NAMED and match.hits[i].get(at, 0.0) < 1.0 for at in words):
+        return False
+    theirs, mine = _name_before(passage, other.start), _name_before(sentence, fact.start)
+    if theirs and theirs not in sentence.content and (mine or not whole):
+        return False
+    near = [each for each in match.passages[max(0, i - _LOOK_BACK) : i + 1] if each.document == passage.document]
+    return not mine or any(mine in each.content for each in near)
+
+
+_LOOK_BACK = 3
+"""Sentences before one of the evidence in which its subject may be named."""
+
+
+def _name_before(sentence: ParsedSentence, start: int) -> str:
+    """Return the stem of the last name before an offset; empty where there is none."""
+    named = (
+        word.stem
+        for word in reversed(sentence.words)
+        if word.end <= start and word.weight == NAMED and word.text[0].isupper()
+    )
+    return next(named, "")
 
 
 def _candidates(match: Match, fact: Fact, facts: Sequence[Fact], i: int) -> list[Fact]:
+    """Return the values of a passage that can stand in the figure's place, and that nothing else in the claim has."""
     passage = match.passages[i]
     return [
         other
         for other in passage.facts[:MOST_FACTS]
         if other.kind == fact.kind
-        and (other.dimension == fact.dimension or comparable(fact, other))
+        and not other.others
+        and other.dimension == fact.dimension
+        and (
+            _as_exact(fact, other) if fact.kind == "date" else fact.dimension or _counts_the_same(match, fact, i, other)
+        )
         and not compared(passage.text, other)
+        and not may_be_rounded(fact, other)
         and not any(mate is not fact and agree(mate, other) for mate in facts)
     ]
 
 
-def _surroundings(sentence: ParsedSentence, fact: Fact, passage: Passage, other: Fact) -> float:
-    """Return the share of the three content words on either side of the claim's figure that stand near the other."""
+def _surroundings(sentence: ParsedSentence, fact: Fact, passage: ParsedSentence, other: Fact) -> float:
+    """Return the share of the three content words on either side of a figure that stand near another."""
     mine = [*sentence.content_before(fact.start, 3), *sentence.content_after(fact.end, 3)]
     theirs = {word.stem for word in (*passage.content_before(other.start, 4), *passage.content_after(other.end, 4))}
     weight = sum(word.weight for word in mine)
     return sum(word.weight for word in mine if word.stem in theirs) / weight if weight else 0.0
 
 
-def _counts_the_same(sentence: ParsedSentence, fact: Fact, passage: Passage, other: Fact) -> bool:
-    """Return whether the same noun follows both: "2,000 long-term unemployed people", "two thousand people"."""
-    mine = [word.stem for word in sentence.content_after(fact.end, 3)]
-    theirs = [word.stem for word in passage.content_after(other.end, 3)]
-    return bool(set(mine) & set(theirs)) or bool(
-        mine and theirs and min(len(mine[0]), len(theirs[0])) >= 4 and mine[0][:5] == theirs[0][:5]
-    )
+def _counts_the_same(match: Match, fact: Fact, i: int, other: Fact) -> bool:
+    """Return whether the same noun follows both at once: "450 people", "300 people"."""
+    mine = match.sentence.content_after(fact.end, 1)
+    theirs = match.passages[i].content_after(other.end, 1)
+    return bool(mine and theirs) and mine[0].stem == theirs[0].stem
 
 
 class Quotable:
@@ -364,7 +581,7 @@ class Quotable:
             parts = [words for part in _LEFT_OUT.split(quoted) if (words := _bare_words(part)[:1])]
             sources = (*self._words, _bare_words(question))
             if not any(all(_holds(source, words) for (words,) in parts) for source in sources):
-                reason = f"the quotation “{quoted.strip()}” stands in no evidence"
+                reason = f"the quotation “{quoted.strip()}” isn't in the evidence"
                 yield _absent("quotation", start, end, quoted, reason, 0.9)
 
 

@@ -13,17 +13,17 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Literal
+from typing import Literal, TypeVar
 
 from masis.audit.sentences import split_sentences
 from masis.offline.checks.copies import Copied, CopyIndex
-from masis.offline.checks.figures import FactTable, Quotable, accused_figures, numerals_in
+from masis.offline.checks.figures import FactTable, Quotable, check_figures, numerals_in
 from masis.offline.inference.encoder import Encoder, load_encoder
 from masis.offline.matching.overlap import NAMED, Match, closeness, match_sentence, restrict
 from masis.offline.matching.passages import LONGEST_PASSAGE, ParsedSentence, Passage, passages
 from masis.offline.parsing.facts import Fact, extract
 from masis.offline.text.tokens import Token, loose_keys, tokens
-from masis.schema.audit import Contradiction, Quote
+from masis.schema.audit import AbsentFigure, Contradiction, Quote
 
 _INNER_STOP = re.compile(r"[.!?][\"”’)]?\s|\n")
 _REFUSES = re.compile(
@@ -82,11 +82,12 @@ class Assessment:
 
     `support` says how close the evidence comes, 0..1, None where there is nothing to check against: an order for the
     queue, no probability. `confidence` is how sure the verdict is, 0..1. `signals` accuse with what the evidence has
-    instead, `absent` with what stands in no evidence (their `evidence_id` and `evidence_text` are empty). `vetoes` are
-    codes of what kept a copy from being confirmed, `change` the words in which a near-copy differs from its sentence:
-    those of the claim, those of the evidence. `supporting` holds at most three passages, the best first, each with the
-    share of the claim's content that it covers; of a confirmed claim the ones that it copies. `uncovered` are the spans
-    of the claim that no evidence covers, or the accused ones alone.
+    instead, `absent` with quotations that the evidence lacks (their `evidence_id` and `evidence_text` are empty).
+    `figures` accuse nobody: the evidence lacks them, and they may be calculated. `vetoes` are codes of what kept a copy
+    from being confirmed, `change` the words in which a near-copy differs from its sentence: those of the claim, those
+    of the evidence. `supporting` holds at most three passages, the best first, each with the share of the claim's
+    content that it covers; of a confirmed claim the ones that it copies. `uncovered` are the spans of the claim that no
+    evidence covers, or the accused ones alone.
     """
 
     support: float | None
@@ -94,6 +95,7 @@ class Assessment:
     confidence: float
     signals: tuple[Contradiction, ...] = ()
     absent: tuple[Contradiction, ...] = ()
+    figures: tuple[AbsentFigure, ...] = ()
     vetoes: tuple[str, ...] = ()
     change: tuple[str, str] | None = None
     supporting: tuple[Quote, ...] = ()
@@ -191,7 +193,7 @@ class EvidenceIndex:
             places = dict.fromkeys(place for found in copied for place in found.places)
             quotes = tuple(_quote(*self._chunks[place.document], place.start, place.end, 1.0) for place in places)
             return Assessment(max(close, _COPY_SUPPORT), "supported", 0.95, supporting=quotes)
-        accused = [] if copied else self._accused(claim, parts, question)
+        accused, figures = ([], ()) if copied else self._accused(claim, parts, question)
         supporting, uncovered = self._supporting(parts), _uncovered(parts)
         if not accused:
             change = None if copied else next(self._copies.changes(claim, self._nearest(parts)), None)
@@ -199,6 +201,7 @@ class EvidenceIndex:
                 close,
                 "unverifiable",
                 0.5,
+                figures=figures,
                 vetoes=objections,
                 change=change.texts if change else None,
                 supporting=supporting,
@@ -212,6 +215,7 @@ class EvidenceIndex:
             confidence=round(0.5 + 0.5 * accused[0].strength, 4),
             signals=signals,
             absent=absent,
+            figures=figures,
             supporting=supporting,
             uncovered=tuple(sorted((signal.claim_start, signal.claim_end) for signal in absent)),
         )
@@ -290,15 +294,18 @@ class EvidenceIndex:
     def _named(self, words: Sequence[Token]) -> list[Token]:
         return [word for word in words if word.text[0].isupper() and word.stem in self._names]
 
-    def _accused(self, claim: str, parts: Sequence[Part], question: str) -> list[Contradiction]:
-        """Return the accusations, the strongest first, with what the evidence has in the place before what it lacks."""
+    def _accused(
+        self, claim: str, parts: Sequence[Part], question: str
+    ) -> tuple[list[Contradiction], tuple[AbsentFigure, ...]]:
+        """Return the accusations, the strongest first, and the figures that the evidence lacks."""
         asked = extract(question)
-        found = list(self._quotable.accused(claim, question))
+        accused = list(self._quotable.accused(claim, question))
+        absent: list[AbsentFigure] = []
         for offset, match in parts:
-            for signal in accused_figures(match, self._facts, asked, self._numerals, self._figures_of_origins):
-                place = {"claim_start": signal.claim_start + offset, "claim_end": signal.claim_end + offset}
-                found.append(signal.model_copy(update=place))
-        return sorted(found, key=lambda signal: (not signal.evidence_id, -signal.strength))
+            found = check_figures(match, self._facts, asked, self._numerals, self._figures_of_origins)
+            accused += (_shifted(signal, offset) for signal in found.contradictions)
+            absent += (_shifted(figure, offset) for figure in found.absent)
+        return sorted(accused, key=lambda signal: (not signal.evidence_id, -signal.strength)), tuple(absent)
 
     def _matched(self, claim: str) -> list[Part]:
         """Return the sentences that assert something, matched with the evidence, long ones in pieces."""
@@ -310,6 +317,15 @@ class EvidenceIndex:
             )
             self._matched_claims[claim] = [(offset, part) for offset, part in parts if part.total >= 1.0]
         return self._matched_claims[claim]
+
+
+_Placed = TypeVar("_Placed", Contradiction, AbsentFigure)
+
+
+def _shifted(signal: _Placed, offset: int) -> _Placed:
+    """Return what is said of a sentence with its place in the whole claim."""
+    place = {"claim_start": signal.claim_start + offset, "claim_end": signal.claim_end + offset}
+    return signal.model_copy(update=place)
 
 
 def _asserting(claim: str) -> Iterator[tuple[int, str]]:

@@ -1,29 +1,38 @@
 """The checkable facts of a text (numbers with units, times of day, dates; with offsets), and how two of them compare.
 
 They may agree, contradict each other, or look like one altered into the other. "67 million" differs from "67",
-"5 May 2021" agrees with "May 2021" and "2021-05-05", "3 years" with "36 months"; a percentage never contradicts a
-length.
+"5 May 2021" agrees with "May 2021" and "2021-05-05", "3 years" with "36 months", "12.500" with "12,500" and with
+"12.5"; a percentage never contradicts a length.
 """
 
 import re
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
-from masis.offline.parsing.units import CURRENCIES, MAGNITUDES, MONTHS, UNITS
-from masis.offline.text.number_words import NUMERAL_STARTS, read_cardinal, read_ordinal, read_share
+from masis.offline.parsing.dates import DateMention, Day, dates, may_be_time, times_of_day
+from masis.offline.parsing.numerals import NO_BREAK, NUMERAL, Numeral, has_comma_decimals, read_numeral
+from masis.offline.parsing.units import (
+    CURRENCIES,
+    MAGNITUDES,
+    MONEY_MAGNITUDES,
+    MONTHS,
+    TEMPERATURES,
+    read_unit,
+    unit_of,
+)
+from masis.offline.text.number_words import (
+    NUMERAL_STARTS,
+    read_odds,
+    read_ordinal,
+    read_quantity,
+    read_share,
+    read_year,
+)
 from masis.offline.text.tokens import STOPWORDS, Token, stem, tokens
 
 FactKind = Literal["number", "date"]
-
-
-class Day(NamedTuple):
-    """A date as far as it is stated: year, month, day, each 0 where it isn't."""
-
-    year: int
-    month: int = 0
-    day: int = 0
 
 
 class Fact(NamedTuple):
@@ -31,6 +40,8 @@ class Fact(NamedTuple):
 
     `value` is the number in base units, 0 for a date, which has a `day`. `dimension` is "percent", "length",
     "money:usd", ...; "" for a bare number, whose `head` is the stem of the word that follows ("3 hulls" -> "hull").
+    `scale` is how much a one of the written number is worth, `digits` are its decimals. `others` are further ways to
+    read the same words, where there are several: "12.500" is twelve and a half or twelve thousand five hundred.
     """
 
     kind: FactKind
@@ -42,44 +53,87 @@ class Fact(NamedTuple):
     head: str = ""
     digits: int = 0
     day: Day = Day(0)
+    scale: float = 1.0
+    others: tuple["Fact", ...] = ()
+
+    @property
+    def readings(self) -> tuple["Fact", ...]:
+        """The fact in every way that it can be read."""
+        return (self, *self.others) if self.others else (self,)
+
+    @property
+    def negative(self) -> bool:
+        """Whether it is a number below zero."""
+        return self.value < 0
 
 
-_MONTH = "(?:" + "|".join(sorted(MONTHS, key=len, reverse=True)) + r")\b\.?"
-_YEAR = r"(?:1\d{3}|20\d{2})"
-_DATES = re.compile(
-    rf"\b(?P<iso>{_YEAR}-\d\d-\d\d)\b"
-    rf"|(?<![\w-])(?P<d1>\d\d?)(?:st|nd|rd|th)?\s(?:of\s)?(?P<m1>{_MONTH}),?(?:\s(?P<y1>{_YEAR})\b)?"
-    rf"|\b(?P<m2>{_MONTH})\s(?P<d2>\d\d?)(?:st|nd|rd|th)?\b(?!\s?[%$€])(?:,?\s(?P<y2>{_YEAR})\b)?"
-    rf"|\b(?P<m3>{_MONTH}),?\s(?P<y3>{_YEAR})\b"
-    rf"|\b(?:in|since|until|by|during|of|early|late|last|next)\s(?P<m4>{_MONTH})(?!\s\d)"
-    rf"|(?:(?<=[mM]id-)|(?<![\w.,$€£-]))(?P<y4>{_YEAR})(?P<decade>s)?(?![\w%]|[.,]\d)",
-    re.IGNORECASE,
-)
-_DATE_LEADS = frozenset("in since by until till during circa before after late early mid year fy fiscal".split())
-
+_CODES = "|".join(sorted((re.escape(word) for word in CURRENCIES if word.isalpha()), key=len, reverse=True))
+_SIGNS = r"(?:us|au|ca|nz|hk|[acrs])?\$|[€£¥₹₩₽]"
+_BLANK = rf"[ {NO_BREAK}]"
 _NUMBER = re.compile(
-    r"(?<![\w.])(?P<currency>us\$|[$€£¥₹]|\b(?:usd|eur|gbp|nok|sek|dkk|chf|jpy|inr|cad|aud|cny)\s)?"
-    r"(?P<number>\d++(?:,\d{3}(?!\d))*+(?:\.\d++)?+)(?P<ordinal>st|nd|rd|th)?(?![\d_])",
+    rf"(?<![\w.,·])(?P<minus>[-−–~]?[-−–]|\bminus\s)?(?P<bracket>\()?"
+    rf"(?P<currency>(?<![a-z])(?:{_SIGNS}){_BLANK}?|\b(?:{_CODES})\.?{_BLANK}?)?(?P<bracket2>\()?(?P<inner>[-−–])?"
+    rf"(?P<number>{NUMERAL})(?P<ordinal>st|nd|rd|th)?(?![\d_])",
     re.IGNORECASE,
 )
 _ALWAYS = re.compile(r"(?<![\d/.,])24\s?/\s?7(?:\s?/\s?365)?(?![\d/]|[.,]\d)")  # around the clock: no figure
-_AFTER = re.compile(r"[\s\u00a0-]?(?P<word>percentage points?|per cent|km/h|[°µμ]?[^\W\d_]+|%)")
+_MAGNITUDE = re.compile(rf"[ {NO_BREAK}-]?(?P<word>[^\W\d_]++)\.?(?=\W|$)")
+_MONEY_BEHIND = re.compile(rf"{_BLANK}?(?P<word>{_SIGNS}|[^\W\d_]++)", re.IGNORECASE)
 _RANGE = re.compile(r"\s?(?:-|–|to|and|or|of|of the|by|x|×)\s?")
 _PLAIN = re.compile(r"\D{0,4}[\d.,]+")
 _NEXT_WORD = re.compile(r"[\s\u00a0-]([^\W\d_]++)")
+_QUARTERS = re.compile(r"\b(?:(?P<q>Q[1-4])|(?P<h>H[12]))(?![\w])")
 
 
 def extract(text: str, words: Sequence[Token] | None = None) -> list[Fact]:
     """Return the facts of `text`, in order; `words` are its own where they are known."""
     words = tokens(text) if words is None else words
+    digits = any(map(str.isnumeric, text))
     found: list[Fact] = []
-    if any(word.text[0].isdigit() or word.text.lower() in MONTHS for word in words):
-        found = _dates(text)
-    if any(word.text[0].isdigit() for word in words):
-        found += _clock_times(text)
+    if digits or any(word.text.lower() in MONTHS for word in words):
+        found = [_date_fact(text, mention) for mention in dates(text)]
+    found += _free(_clock_times(text), found)
+    found += _free(_word_numbers(text, words), found)
+    if digits:
+        found += _free(_quarters(text), found)
         found += _digit_numbers(text, sorted((fact.start, fact.end) for fact in found))
-    found += _word_numbers(text, words)
-    return sorted(found, key=lambda fact: fact.start)
+    return _joined(text, sorted(found, key=lambda fact: fact.start))
+
+
+_JOINED = re.compile(r"(?:,? and |, | )")
+_INCHES = re.compile(r"(?:ft|foot|feet) (?:and )?(?P<inches>\d{1,2})(?P<unit> in\b)", re.IGNORECASE)
+"""Behind feet "in" is a unit; elsewhere it is a preposition."""
+
+
+def _joined(text: str, facts: Sequence[Fact]) -> list[Fact]:
+    """Return the facts with measures in two units as one: "2 hours and 40 seconds", "5 ft 10 inches"."""
+    joined: list[Fact] = []
+    for fact in facts:
+        last = joined[-1] if joined else None
+        inches = _INCHES.search(text, last.start, fact.end + 3) if last and last.dimension == "length" else None
+        if inches and inches.start("inches") == fact.start:
+            value, inch = 0.0254 * fact.value, 0.0254
+            fact = fact._replace(value=value, dimension="length", scale=inch, end=inches.end())
+        if (
+            last is not None
+            and last.dimension == fact.dimension in ("duration", "months", "length", "mass")
+            and fact.scale < last.scale
+            and not last.digits
+            and not (last.others or fact.others)
+            and abs(fact.value) < last.scale
+            and _JOINED.fullmatch(text, last.end, fact.start)
+        ):
+            value = last.value + fact.value
+            joined[-1] = fact._replace(start=last.start, text=text[last.start : fact.end], value=value)
+        else:
+            joined.append(fact)
+    return joined
+
+
+def _free(candidates: Iterator[Fact], taken: Sequence[Fact]) -> list[Fact]:
+    """Return the facts that don't overlap those found before, which win."""
+    spans = sorted((fact.start, fact.end) for fact in taken)
+    return [fact for fact in candidates if not _overlaps(fact.start, fact.end, spans)]
 
 
 def _overlaps(start: int, end: int, spans: Sequence[tuple[int, int]]) -> bool:
@@ -88,104 +142,165 @@ def _overlaps(start: int, end: int, spans: Sequence[tuple[int, int]]) -> bool:
     return i > 0 and spans[i - 1][1] > start
 
 
-def _dates(text: str) -> list[Fact]:
-    found = []
-    for match in _DATES.finditer(text):
-        day = _day(match)
-        if day is None or (match["y4"] and not match["decade"] and _counts_things(text, match.start(), match.end())):
-            continue
-        dimension = "decade" if match["decade"] else "date"
-        start = match.start("m4") if match["m4"] else match.start()
-        written = text[start : match.end()].rstrip(",. ")
-        if written != "may":
-            found.append(Fact("date", start, start + len(written), written, 0.0, dimension, day=day))
-    return found
+def _date_fact(text: str, mention: DateMention) -> Fact:
+    dimension = "decade" if mention.decade else "date"
+    start, end, (day, *others) = mention.start, mention.end, mention.days
+    fact = Fact("date", start, end, text[start:end], 0.0, dimension, day=day)
+    readings = [fact._replace(day=other) for other in others]
+    if mention.unsure:
+        readings += _digit_numbers(text, (), start, end)[:1]
+    return fact._replace(others=tuple(readings))
 
 
-def _day(match: re.Match[str]) -> Day | None:
-    if match["iso"]:
-        year, month, day = (int(part) for part in match["iso"].split("-"))
-    else:
-        year = int(match["y1"] or match["y2"] or match["y3"] or match["y4"] or 0)
-        name = (match["m1"] or match["m2"] or match["m3"] or match["m4"] or "").lower().rstrip(".")
-        month, day = MONTHS.get(name, 0), int(match["d1"] or match["d2"] or 0)
-    return Day(year, month, day) if month <= 12 and day <= 31 else None
+def _clock_times(text: str) -> Iterator[Fact]:
+    """Yield the times of day, in minutes since midnight: "02:10" is 130."""
+    for mention in sorted(times_of_day(text)):
+        start, end, (minutes, *others) = mention
+        fact = Fact("number", start, end, text[start:end], float(minutes), "clock")
+        readings = [fact._replace(value=float(other)) for other in others]
+        if _HOURS.match(text, end):  # "it took 2:30 hours"
+            readings.append(fact._replace(value=60.0 * minutes, dimension="duration"))
+        yield fact._replace(others=tuple(readings))
 
 
-def _counts_things(text: str, start: int, end: int) -> bool:
-    # "1500 patients" counts, "in 1500 merchants" doesn't: a year follows a preposition or ends its phrase.
-    before = text[max(0, start - 12) : start].split()
-    if before and before[-1].lower().strip("(") in _DATE_LEADS:
-        return False
-    after = re.match(r"[\s-]([^\W\d_]+)", text[end : end + 20])
-    return bool(
-        after
-        and (after[1].lower() in UNITS or (after[1].islower() and after[1].endswith("s") and after[1] not in STOPWORDS))
-    )
+_HOURS = re.compile(r"\s?(?:hours|hrs|h)\b", re.IGNORECASE)
 
 
-def _digit_numbers(text: str, taken: Sequence[tuple[int, int]]) -> list[Fact]:
-    found = [
-        _measured(text, match)
-        for match in _NUMBER.finditer(text)
-        if not _overlaps(match.start("number"), match.end("number"), taken) and len(match["number"]) < 25
-    ]
+def _quarters(text: str) -> Iterator[Fact]:
+    for match in _QUARTERS.finditer(text):
+        head = "quarter" if match["q"] else "half"
+        yield Fact("number", match.start(), match.end(), match.group(), float(match.group()[1]), "ordinal", head)
+
+
+def _digit_numbers(text: str, taken: Sequence[tuple[int, int]], first: int = 0, last: int | None = None) -> list[Fact]:
+    comma_decimals = has_comma_decimals(text)
+    found: list[Fact] = []
+    for match in _NUMBER.finditer(text, first, len(text) if last is None else last):
+        start, end = match.span("number")
+        within = bool(found) and start < found[-1].end  # the ten of "1.2 × 10^6"
+        if not within and not _overlaps(start, end, taken) and end - start < 25:
+            numeral = read_numeral(text, match, comma_decimals=comma_decimals)
+            found.append(_measured(text, match, numeral))
     if always := [(match.start(), match.end()) for match in _ALWAYS.finditer(text)]:
         found = [fact for fact in found if not _overlaps(fact.start, fact.end, always)]
     for i in range(len(found) - 2, -1, -1):  # "6 to 8%", "$205 to $215 million": the unit of the second belongs to both
         here, after = found[i], found[i + 1]
-        open_ended = here.dimension in ("", after.dimension) and _PLAIN.fullmatch(here.text)
-        if (
-            open_ended
-            and (after.dimension or _scale(text, after) > 1)
-            and _RANGE.fullmatch(text[here.end : after.start])
-        ):
-            found[i] = here._replace(dimension=after.dimension, value=here.value * _scale(text, after), head=after.head)
+        open_ended = here.dimension in ("", after.dimension) and _PLAIN.fullmatch(here.text) is not None
+        between = text[here.end : after.start]
+        if here.dimension.startswith("money") and not after.dimension and _RANGE.fullmatch(between):  # "$5-10 million"
+            found[i + 1] = after = after._replace(dimension=here.dimension)
+            open_ended = here.scale == 1
+        if open_ended and (after.dimension or after.scale > 1) and _RANGE.fullmatch(between):
+            found[i] = _scaled(here, after)
     return found
 
 
-_CLOCK = re.compile(r"(?<![\w.:])([01]?\d|2[0-3])[:.h]([0-5]\d)(?![\d:%]|\.\d)")
+def _scaled(fact: Fact, like: Fact) -> Fact:
+    """Return a bare number with the dimension, magnitude and noun of another."""
+    times = like.scale / fact.scale
+
+    def scale(reading: Fact) -> Fact:
+        return reading._replace(
+            dimension=like.dimension, value=reading.value * times, scale=like.scale, head=like.head, others=()
+        )
+
+    return scale(fact)._replace(others=tuple(map(scale, fact.others)))
 
 
-def _clock_times(text: str) -> list[Fact]:
-    """Return the times of day, in minutes since midnight: "02:10" is 130."""
-    return [
-        Fact("number", m.start(), m.end(), m.group(), 60.0 * int(m[1]) + int(m[2]), "clock")
-        for m in _CLOCK.finditer(text)
-        if ":" in m.group() or text[m.end() : m.end() + 5].strip().lower().startswith(("a.m", "p.m", "am", "pm"))
-    ]
-
-
-def _scale(text: str, fact: Fact) -> float:
-    number = re.search(r"[\d,.]*\d", fact.text)
-    plain = float(number.group().replace(",", "")) if number else 0.0
-    return fact.value / plain if plain else 1.0
-
-
-def _measured(text: str, match: re.Match[str]) -> Fact:
-    number, end = match["number"], match.end()
-    value = float(number.replace(",", ""))
-    dimension = "money:" + CURRENCIES.get(match["currency"].strip().lower(), "other") if match["currency"] else ""
+def _measured(text: str, match: re.Match[str], numeral: Numeral) -> Fact:
+    start, end = match.start(), numeral.end
     if match["ordinal"]:
-        return Fact("number", match.start(), end, text[match.start() : end], value, "ordinal", _head(text, end))
-    after = _AFTER.match(text, end)
-    word = after["word"].lower() if after else ""
-    if after and (word in MAGNITUDES or (dimension and word in ("m", "b"))):
-        value *= MAGNITUDES.get(word) or {"m": 1e6, "b": 1e9}[word]
-        end = after.end()
-        after = _AFTER.match(text, end)
-        word = after["word"].lower() if after else ""
-    if after and not dimension:
-        unit = {"per cent": "percent", "percentage point": "pp", "percentage points": "pp"}.get(word, word)
-        if unit in UNITS and (
-            len(unit) > 1 or unit == "%" or text[end : end + 1] in " \u00a0" or after.start("word") == end
-        ):
-            dimension, factor = UNITS[unit]
-            value, end = value * factor, after.end()
-        elif unit in CURRENCIES:
-            dimension, end = "money:" + CURRENCIES[unit], after.end()
-    digits = len(number.partition(".")[2])
-    return Fact("number", match.start(), end, text[match.start() : end], value, dimension, _head(text, end), digits)
+        return Fact("number", start, match.end(), text[start : match.end()], numeral.value, "ordinal",
+                    _head(text, match.end()))  # fmt: skip
+    bracketed = bool(match["bracket"] or match["bracket2"]) and text[end : end + 1] == ")"
+    if match["bracket"] and not bracketed:
+        start = match.end("bracket")
+    minus = match["minus"] or match["inner"] or ""
+    if minus and not match["inner"] and not _is_minus(text, match.start("minus")):
+        start, minus = match.end("minus"), ""
+    written = (match["currency"] or "").strip(f" .{NO_BREAK}").lower()
+    dimension = f"money:{CURRENCIES[written]}".rstrip(":") if written else ""
+    end += bracketed
+    scale, end = _magnitude(text, end, money=bool(dimension))
+    factor = 1.0
+    if dimension:
+        pass
+    elif unit := read_unit(text, end):
+        dimension, factor, end = unit
+    elif (behind := _MONEY_BEHIND.match(text, end)) and behind["word"].lower() in CURRENCIES:
+        dimension, end = f"money:{CURRENCIES[behind['word'].lower()]}".rstrip(":"), behind.end()
+    elif scale == 1 and (money := _letter_of_money(text, end)):
+        scale, dimension, end = money
+    scale *= factor
+    sign = -1.0 if minus else 1.0
+    fact = Fact(
+        "number", start, end, text[start:end], sign * numeral.value * scale, dimension, _head(text, end),
+        numeral.decimals, scale=scale,
+    )  # fmt: skip
+    others = [fact._replace(value=sign * other * scale, digits=0) for other in numeral.others]
+    if bracketed and not minus:
+        # "(12.4)" is a loss in accounts, or an aside
+        others = [*others, fact]
+        fact = fact._replace(value=-fact.value)
+    if not dimension and scale == 1:
+        others += [
+            Fact("number", start, end, text[start:end], float(at), "clock") for at in may_be_time(text, start, end)
+        ]
+        if (letter := re.compile(r"[mM]\b").match(text, end)) is not None:  # 5M users
+            others.append(fact._replace(value=fact.value * 1e6, end=letter.end()))
+    elif dimension == "mass" and _POUNDS.search(text, start, end):
+        others.append(fact._replace(value=numeral.value, dimension="money:gbp", scale=1.0))
+    elif dimension == "length" and text[end - 1 : end] == "m" and text[end - 2 : end - 1].isdigit():
+        others.append(fact._replace(value=fact.value * 1e6, dimension=""))  # "5m" is metres or million
+    return fact._replace(others=tuple(others)) if others else fact
+
+
+_POUNDS = re.compile(r"pounds?$", re.IGNORECASE)
+
+
+def _is_minus(text: str, at: int) -> bool:
+    """Return whether a dash before a number is its sign: nothing but a blank, a bracket or a comparison stands before.
+
+    "The trip - 5 km - is short" has dashes with blanks on both sides, which the number does not follow at once.
+    """
+    return at == 0 or text[at - 1] in " \t\n(=<>≤≥~/[" + NO_BREAK
+
+
+def _magnitude(text: str, end: int, *, money: bool) -> tuple[float, int]:
+    """Return what the words behind a number multiply it by, and where they end: "1.5 thousand million", "5.2k"."""
+    scale = 1.0
+    for _ in range(2):
+        match = _MAGNITUDE.match(text, end)
+        if match is None:
+            break
+        word = match["word"]
+        times = MAGNITUDES.get(word.lower(), 0.0) if word.lower() not in ("k", "mm") else 0.0
+        if not times and money:
+            times = MONEY_MAGNITUDES.get(word.lower(), 0.0)
+        attached = match.start("word") == end
+        if not times and word in "kK" and (attached or money):
+            times = 1e3
+        if not times or (len(word) == 1 and not attached and word != "b" and not money):
+            break
+        scale *= times
+        end = match.end("word")
+        if text[end : end + 1] == "." and word.lower() in ("mrd", "mio", "mln", "bn"):
+            end += 1
+    return scale, end
+
+
+_LETTER_OF_MONEY = re.compile(
+    rf"{_BLANK}?(?P<word>mm|[mbk]){_BLANK}?(?P<currency>{_SIGNS}|(?:{_CODES})\b)", re.IGNORECASE
+)
+
+
+def _letter_of_money(text: str, end: int) -> tuple[float, str, int] | None:
+    """Return magnitude, dimension and end of what stands behind "890" in "890 M$" and "890m euros"."""
+    match = _LETTER_OF_MONEY.match(text, end)
+    if match is None:
+        return None
+    times = {**MONEY_MAGNITUDES, "k": 1e3}[match["word"].lower()]
+    return times, f"money:{CURRENCIES[match['currency'].lower()]}".rstrip(":"), match.end()
 
 
 def _head(text: str, end: int) -> str:
@@ -201,45 +316,101 @@ def _head(text: str, end: int) -> str:
     return head
 
 
-def _word_numbers(text: str, words: Sequence[Token]) -> list[Fact]:
-    """Return the numbers written in words, with the unit behind them."""
-    facts: list[Fact] = []
+def _word_numbers(text: str, words: Sequence[Token]) -> Iterator[Fact]:
+    """Yield the numbers written in words, with the unit behind them."""
     lowers = [word.text.lower() for word in words]
 
-    def add(first: int, after: int, value: float, dimension: str) -> None:
-        start, end = words[first].start, words[after - 1].end
-        facts.append(Fact("number", start, end, text[start:end], value, dimension, _head(text, end)))
+    def fact(first: int, after: int, value: float, dimension: str = "", end: int = 0, scale: float = 1.0) -> Fact:
+        start, end = words[first].start, max(end, words[after - 1].end)
+        return Fact("number", start, end, text[start:end], value, dimension, _head(text, end), scale=scale)
 
     i = 0
     while i < len(words):
-        if lowers[i] not in NUMERAL_STARTS:
+        word = lowers[i]
+        if word not in NUMERAL_STARTS and not word[0].isdigit():
+            if word == "fortnight":
+                yield fact(i, i + 1, 14 * 86400.0, "duration", scale=86400.0)
             i += 1
             continue
-        if (share := read_share(lowers, i)) is not None:
-            add(i, share[1], share[0], "percent")
+        number = None if word[0].isdigit() else read_quantity(lowers, i)
+        part_of_scale = number is not None and number.scaled and lowers[i + 1 : i + 2] != ["of"]
+        share = None if part_of_scale else read_odds(lowers, i) or read_share(lowers, i)
+        if share is not None:
+            yield fact(i, share[1], share[0], "percent")
             i = share[1]
             continue
-        if (ordinal := read_ordinal(lowers, i)) is not None:
-            add(i, i + 1, ordinal, "ordinal")
-        number = read_cardinal(lowers, i)
-        if number is None or (number.value == 1 and not number.scaled):  # "one" is a pronoun more often than a count
+        if word[0].isdigit():
             i += 1
             continue
-        after = number.after
-        if after < len(words) and lowers[after] in UNITS and len(lowers[after]) > 2:
-            dimension, factor = UNITS[lowers[after]]
-            add(i, after + 1, number.value * factor, dimension)
-        elif lowers[after : after + 2] == ["per", "cent"]:
-            add(i, after + 2, float(number.value), "percent")
+        if (ordinal := read_ordinal(lowers, i)) is not None:
+            yield fact(i, i + 1 + (word not in _ORDINALS), ordinal, "ordinal")
+            i += 1 + (word not in _ORDINALS)
+            i += lowers[i : i + 1] in (["quarter"], ["half"])  # "the second quarter of" is no share
+            continue
+        if (year := read_year(lowers, i)) is not None:
+            read = fact(i, year[1], float(year[0]))
+            yield read._replace(kind="date", value=0.0, dimension="date", day=Day(year[0]), others=(read,))
+            i = year[1]
+            continue
+        if (longer := _unit_and_a_half(lowers, i)) is not None:
+            yield fact(i, i + 5, longer[1], longer[0])
+            i += 5
+            continue
+        if number is None and (part := _part_of_unit(lowers, i)):
+            value, after = part
+            dimension, factor = unit_of(lowers[after]) or ("", 1.0)
+            yield fact(i, after + 1, value * factor, dimension, scale=factor)
+            i = after + 1
+            continue
+        if number is None:
+            i += 1
+            continue
+        after, end = number.after, words[number.after - 1].end
+        unit = read_unit(text, end) if after < len(words) and len(words[after].text) > 2 else None
+        measured = unit is not None and unit.dimension not in ("duration", "months")
+        if number.value == 1 and not number.scaled and not measured:
+            i += 1  # "one" is a pronoun more often than a count, "one day" says when
+            continue
+        if unit and unit.end > end + 2:
+            while after < len(words) and words[after].end <= unit.end:
+                after += 1
+            yield fact(i, after, number.value * unit.factor, unit.dimension, unit.end, unit.factor)
+        elif after < len(words) and lowers[after] in CURRENCIES and len(lowers[after]) > 2:
+            after += 1
+            yield fact(i, after, number.value, f"money:{CURRENCIES[lowers[after - 1]]}".rstrip(":"))
         else:
-            add(i, after, float(number.value), "")
+            yield fact(i, after, float(number.value))
         i = after
-    return facts
+
+
+_ORDINALS = frozenset("first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth".split())
+_HALF = {"half": 0.5, "quarter": 0.25}
+
+
+def _unit_and_a_half(lowers: Sequence[str], i: int) -> tuple[str, float] | None:
+    """Return dimension and value of "an hour and a half", "one year and a half"."""
+    if lowers[i] not in ("a", "an", "one") or lowers[i + 2 : i + 5] != ["and", "a", "half"]:
+        return None
+    unit = unit_of(lowers[i + 1])
+    return (unit[0], 1.5 * unit[1]) if unit and len(lowers[i + 1]) > 2 else None
+
+
+def _part_of_unit(lowers: Sequence[str], i: int) -> tuple[float, int] | None:
+    """Return the part in "half a year", "half an hour", "quarter of a century", and the index of the unit."""
+    if lowers[i] not in _HALF:
+        return None
+    after = i + 1
+    after += lowers[after : after + 1] == ["of"]
+    if lowers[after : after + 1] not in (["a"], ["an"]):
+        return None
+    after += 1
+    unit = unit_of(lowers[after]) if after < len(lowers) and len(lowers[after]) > 2 else None
+    return (_HALF[lowers[i]], after) if unit else None
 
 
 # How two facts compare.
 
-_KINDRED = ({"duration", "months"}, {"celsius", "fahrenheit"})
+_KINDRED = ({"duration", "months"}, {"celsius", "fahrenheit"}, {"celsius", "kelvin"})
 """Dimensions in which the same numeral with another unit is another value of the same thing."""
 
 
@@ -308,21 +479,47 @@ def _digits(text: str) -> str:
 
 
 def agree(claim: Fact, other: Fact) -> bool:
-    """Return whether `other` agrees with `claim`: equal, or rounded to the claim's digits; dates as far as both go."""
+    """Return whether `other` agrees with `claim` in one of the ways in which both can be read.
+
+    They are equal, or `other` rounded to the claim's digits; dates agree as far as both go.
+    """
+    if not claim.others and not other.others:
+        return _agree(claim, other)
+    return any(_agree(mine, theirs) for mine in claim.readings for theirs in other.readings)
+
+
+def _agree(claim: Fact, other: Fact) -> bool:
     if claim.kind != other.kind:
         return False
     if claim.kind == "date":
         both_stated = [(a, b) for a, b in zip(claim.day, other.day, strict=True) if a and b]
         return bool(both_stated) and all(a == b for a, b in both_stated)
+    value, theirs = claim.value, other.value
     if claim.dimension != other.dimension and claim.dimension and other.dimension:
-        return False
-    apart = abs(claim.value - other.value)
-    if apart <= _ROUNDING * max(abs(claim.value), abs(other.value)):
+        if not _measure_one_thing(claim.dimension, other.dimension):
+            return False
+        if claim.dimension in TEMPERATURES:
+            value, theirs = to_celsius(claim), to_celsius(other)
+            if abs(value - theirs) <= 0.5 * 10.0**-claim.digits:
+                return True
+    apart = abs(value - theirs)
+    if apart <= _ROUNDING * max(abs(value), abs(theirs)):
         return True
     if claim.dimension == "percent" and not (claim.text[-1] == other.text[-1] == "%"):
         in_words = any(not any(map(str.isdigit, fact.text)) for fact in (claim, other))
         return apart <= ABOUT_SHARE and in_words
-    return other.digits > claim.digits and claim.value >= 10 and apart <= 0.5 * 10.0**-claim.digits
+    return other.digits > claim.digits and abs(value) >= 10 and apart <= 0.5 * 10.0**-claim.digits
+
+
+def to_celsius(fact: Fact) -> float:
+    """Return a temperature in degrees Celsius."""
+    factor, offset = TEMPERATURES[fact.dimension]
+    return fact.value * factor + offset
+
+
+def _measure_one_thing(one: str, other: str) -> bool:
+    money = one.startswith("money") and other.startswith("money") and "money" in (one, other)
+    return money or (one in TEMPERATURES and other in TEMPERATURES)
 
 
 ABOUT_SHARE = 2.0

@@ -1,4 +1,15 @@
-"""The words of measurement: months, magnitudes, currencies, units with dimension and factor to its base."""
+"""The words of measurement: months, magnitudes, currencies, and units with dimension and factor to its base.
+
+The factors stand in ``units.toml``, which ``tools/units.py`` writes from the registry of Pint.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from functools import lru_cache
+from importlib import resources
+from typing import NamedTuple
 
 from masis.offline.text.number_words import SCALES
 
@@ -12,77 +23,193 @@ MONTHS = {
     for name in names.split()
 }
 
-MAGNITUDES = {word: float(scale) for word, scale in SCALES.items()} | {"k": 1e3, "mn": 1e6, "bn": 1e9, "tn": 1e12}
-"""Words and abbreviations behind a number that multiply it."""
+MAGNITUDES = {word: float(scale) for word, scale in SCALES.items() if scale > 100} | {
+    "hundred": 1e2,
+    "k": 1e3,
+    "mn": 1e6,
+    "mln": 1e6,
+    "bn": 1e9,
+    "bln": 1e9,
+    "tn": 1e12,
+    "trn": 1e12,
+    "mm": 1e6,
+    "lakhs": 1e5,
+    "crores": 1e7,
+    "millions": 1e6,
+    "billions": 1e9,
+    "dozen": 12.0,
+    # German, in which reports of firms reach English answers
+    "millionen": 1e6,
+    "mrd": 1e9,
+    "milliarde": 1e9,
+    "milliarden": 1e9,
+}
+"""Words and abbreviations behind a number that multiply it, in lower case."""
+MONEY_MAGNITUDES = {"m": 1e6, "b": 1e9, "t": 1e12, "mm": 1e6}
+"""Letters that do so beside a currency; elsewhere they are units."""
 CURRENCIES = {
     written: code
     for code, names in {
         "usd": "$ us$ usd dollar dollars",
         "eur": "€ eur euro euros",
-        "gbp": "£ gbp",
+        "gbp": "£ gbp sterling",
         "jpy": "¥ jpy yen",
-        "inr": "₹ inr rupees",
-        **{code: code for code in "nok sek dkk chf cad aud cny".split()},
+        "inr": "₹ inr rs rupee rupees",
+        "aud": "a$ au$ aud",
+        "cad": "c$ ca$ cad",
+        "nzd": "nz$ nzd",
+        "hkd": "hk$ hkd",
+        "sgd": "s$ sgd",
+        "chf": "chf francs franc",
+        "krw": "₩ krw won",
+        "rub": "₽ rub roubles rubles",
+        "pln": "pln zloty",
+        "brl": "r$ brl reais",
+        "zar": "zar rand",
+        "": "kr kronor kroner krone krona crowns",  # of Sweden, Norway, Denmark ...: the code says which
+        **{code: code for code in "nok sek dkk cny czk huf mxn try thb idr php ils aed sar".split()},
     }.items()
     for written in names.split()
 }
-UNITS: dict[str, tuple[str, float]] = {
-    unit: (dimension, factor)
-    for dimension, units in {
-        "percent": {"% percent": 1.0},
-        "points": {"pp": 1.0},
-        "length": {
-            "mm millimetre millimeter": 1e-3,
-            "cm centimetre centimeter": 1e-2,
-            "m metre meter": 1.0,
-            "km kilometre kilometer": 1e3,
-            "mile mi": 1609.344,
-            "ft foot feet": 0.3048,
-            "inch inches": 0.0254,
-            "yard": 0.9144,
-        },
-        "mass": {
-            "µg μg mcg microgram": 1e-6,
-            "mg milligram": 1e-3,
-            "g gram": 1.0,
-            "kg kilogram": 1e3,
-            "tonne": 1e6,
-            "ton": 1e6,
-            "lb lbs": 453.592,
-            "oz ounce": 28.3495,
-        },
-        "duration": {
-            "ms millisecond": 1e-3,
-            "s sec second": 1.0,
-            "min minute": 60.0,
-            "h hr hour": 3600.0,
-            "day": 86400.0,
-            "week": 604800.0,
-        },
-        "months": {
-            "month": 1.0,
-            "year yr": 12.0,
-            "decade": 120.0,
-            "century centuries": 1200.0,
-            "millennium millennia": 12000.0,
-            "quarter": 3.0,
-        },
-        "volume": {
-            "ml millilitre milliliter": 1e-3,
-            "l litre liter": 1.0,
-            "megalitre megaliter": 1e6,
-            "gallon": 3.78541,
-        },
-        "power": {"w watt": 1.0, "kw kilowatt": 1e3, "mw megawatt": 1e6, "gw gigawatt": 1e9},
-        "energy": {"kwh": 1.0, "mwh": 1e3, "gwh": 1e6, "twh": 1e9},
-        "frequency": {"hz hertz": 1.0, "khz": 1e3, "mhz": 1e6, "ghz": 1e9},
-        "data": {"kb": 1.0, "mb": 1e3, "gb": 1e6, "tb": 1e9},
-        "celsius": {"°c c celsius": 1.0},
-        "fahrenheit": {"°f f fahrenheit": 1.0},
-        "area": {"hectare ha": 1.0, "acre": 0.404686},
-        "speed": {"km/h kph": 1.0, "mph": 1.609344},
-    }.items()
-    for names, factor in units.items()
-    for name in names.split()
-    for unit in ((name, name + "s") if len(name) > 2 else (name,))
+
+
+class Unit(NamedTuple):
+    """A unit as it is written: what it measures, how many of the base unit it is, and where it ends in the text."""
+
+    dimension: str
+    factor: float
+    end: int
+
+
+class UnitTable(NamedTuple):
+    """The units by how they are written, and by the same in lower case where that is one unit all the same."""
+
+    exact: dict[str, tuple[str, float]]
+    folded: dict[str, tuple[str, float]]
+
+
+_BY_HAND: dict[str, tuple[str, float]] = {
+    "%": ("percent", 1.0),
+    "percent": ("percent", 1.0),
+    "‰": ("percent", 0.1),
+    "ppm": ("percent", 1e-4),
+    "ppb": ("percent", 1e-7),
+    "pp": ("points", 1.0),
+    "bp": ("points", 0.01),
+    "bps": ("points", 0.01),
+    # Months and years have no length in seconds: 36 months are three years, 90 days are about three months.
+    **dict.fromkeys(("month", "months"), ("months", 1.0)),
+    **dict.fromkeys(("year", "years", "yr", "yrs"), ("months", 12.0)),
+    **dict.fromkeys(("decade", "decades"), ("months", 120.0)),
+    **dict.fromkeys(("century", "centuries"), ("months", 1200.0)),
+    **dict.fromkeys(("millennium", "millennia"), ("months", 12000.0)),
+    **dict.fromkeys(("quarter", "quarters"), ("months", 3.0)),
+    # A temperature is no multiple of a base unit: TEMPERATURES converts.
+    **dict.fromkeys(("°C", "C", "celsius", "Celsius", "centigrade"), ("celsius", 1.0)),
+    **dict.fromkeys(("°F", "F", "fahrenheit", "Fahrenheit"), ("fahrenheit", 1.0)),
+    **dict.fromkeys(("K", "kelvin", "kelvins"), ("kelvin", 1.0)),
+    # Written without the capitals that they have by the rules.
+    **{low: ("data", factor) for low, factor in {"kb": 1e-3, "mb": 1.0, "gb": 1e3, "tb": 1e6}.items()},
 }
+TEMPERATURES = {"celsius": (1.0, 0.0), "fahrenheit": (5 / 9, -160 / 9), "kelvin": (1.0, -273.15)}
+"""By dimension what a value is multiplied by and what is added for degrees Celsius."""
+
+
+@lru_cache(maxsize=1)
+def unit_table() -> UnitTable:
+    """Return the units; they are read when the first figure with a unit is."""
+    text = resources.files("masis.offline.parsing").joinpath("units.toml").read_text(encoding="utf-8")
+    exact = {
+        word: (dimension, factor) for dimension, units in tomllib.loads(text).items() for word, factor in units.items()
+    }
+    exact |= {word.replace("µ", "μ"): unit for word, unit in exact.items() if "µ" in word}  # the Greek letter
+    exact |= _BY_HAND
+    folded: dict[str, tuple[str, float]] = {}
+    for word, unit in exact.items():
+        if len(word) > 1 and folded.setdefault(word.lower(), unit) != unit and word.lower() not in exact:
+            folded[word.lower()] = ("", 0.0)  # MW and mW: what "mw" means is unknown
+    return UnitTable(exact, {word: unit for word, unit in folded.items() if unit[1]})
+
+
+def unit_of(word: str) -> tuple[str, float] | None:
+    """Return dimension and factor of one word or symbol, None where it is no unit. Symbols keep their case."""
+    table = unit_table()
+    return table.exact.get(word) or table.folded.get(word.lower())
+
+
+_SPACE = r"[ \u00a0\u2009\u202f-]"
+_WORD = re.compile(rf"{_SPACE}?(?P<word>[%‰]|°\s?[CF]\b|[^\W\d_²³]++)(?P<power>[²³]|\^?[23](?![\d.,]*\d)\b)?")
+_SPELLED = re.compile(
+    rf"{_SPACE}?(?:(?P<points>percentage[ -]points?)|(?P<basis>basis points?)|(?P<percent>per cent|pct\b\.?)"
+    rf"|(?P<mille>per mille?\b)|degrees? (?P<degrees>celsius|fahrenheit|C\b|F\b)"
+    rf"|(?P<power>square|sq\.?|cubic|cu\.?){_SPACE}(?P<word>[^\W\d_]++)"
+    rf"|(?P<sea>nautical miles?)|(?P<fluid>fluid ounces?|fl\.? oz)|(?P<years>light[- ]years?)"
+    rf"|(?P<ton>metric tons?)|(?P<watt>(?:kilo|mega|giga|tera)?watt)[ -]hours?)",
+    re.IGNORECASE,
+)
+_PER = re.compile(r"(?:\s?/\s?| per | an? )(?P<word>[^\W\d_²³]++)(?P<power>[²³])?")
+_RATES = frozenset({("length", "duration"), ("data", "duration"), ("mass", "volume"), ("amount", "volume")})
+"""What is measured by one unit per another: speeds, rates of data, concentrations.
+
+Of others, a price per night or tonnes a day, the evidence may leave out what stands behind "per".
+"""
+_LONE = re.compile(r"[^\W\d_]")
+
+
+def read_unit(text: str, at: int) -> Unit | None:
+    """Return the unit that begins at an offset, behind at most one blank or hyphen; None where there is none."""
+    if spelled := _SPELLED.match(text, at):
+        return _spelled(spelled)
+    match = _WORD.match(text, at)
+    if match is None:
+        return None
+    word = match["word"].replace(" ", "")
+    found = unit_of(word)
+    hyphen = text[at : at + 1] == "-"
+    if found is None or (hyphen and len(word) < 2) or (len(word) == 1 and _LONE.match(text, match.end())):
+        return None
+    dimension, factor = found
+    end = match.end()
+    if match["power"]:
+        power = match["power"][-1]
+        if dimension == "length":
+            dimension, factor = _raised(factor, cubed=power in "3³")
+        elif power in "23":
+            end = match.start("power")
+    per = _PER.match(text, end)
+    if per and (below := unit_of(per["word"])) and (dimension, below[0]) in _RATES and not per["power"]:
+        if dimension == "length":
+            return Unit("speed", factor / below[1] * 3.6, per.end())
+        return Unit(f"{dimension}/{below[0]}", factor / below[1], per.end())
+    return Unit(dimension, factor, end)
+
+
+def _raised(factor: float, *, cubed: bool) -> tuple[str, float]:
+    """Return an area in hectares or a volume in litres of a length in metres."""
+    return ("volume", factor**3 * 1e3) if cubed else ("area", factor**2 / 1e4)
+
+
+def _spelled(match: re.Match[str]) -> Unit | None:
+    if match["points"]:
+        return Unit("points", 1.0, match.end())
+    if match["basis"]:
+        return Unit("points", 0.01, match.end())
+    if match["percent"]:
+        return Unit("percent", 1.0, match.end())
+    if match["mille"]:
+        return Unit("percent", 0.1, match.end())
+    if match["degrees"]:
+        return Unit("celsius" if match["degrees"].lower().startswith("c") else "fahrenheit", 1.0, match.end())
+    if match["power"]:
+        base = unit_of(match["word"])
+        if base is None or base[0] != "length":
+            return None
+        return Unit(*_raised(base[1], cubed=match["power"].lower().startswith("cu")), match.end())
+    names = {"sea": "nmi", "fluid": "floz", "years": "ly", "ton": "t"}
+    symbol = next((name for group, name in names.items() if match[group]), "")
+    if match["watt"]:
+        symbol = {"k": "kWh", "m": "MWh", "g": "GWh", "t": "TWh"}.get(
+            match["watt"].lower().removesuffix("watt")[:1], "Wh"
+        )
+    dimension, factor = unit_table().exact[symbol]
+    return Unit(dimension, factor, match.end())

@@ -2,8 +2,9 @@
 
 Certain are three things. A reference that names no evidence or the wrong chunk gives way to the chunk that the sentence
 is a copy of; where it is a copy of none, or of several, ``[citation needed]`` takes the place of a fabricated reference
-and its issue stays open. A figure that the evidence contradicts gives way to the evidence's, where there is one
-candidate. A sentence that instructs its reader goes. All other words stay as they are, whatever was found about them.
+and its issue stays open. A figure that the evidence contradicts gives way to the evidence's where the sentence is then
+a copy of the evidence: in any other sentence the figure may be of something else, or calculated. A sentence that
+instructs its reader goes. All other words stay as they are, whatever was found about them.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from masis.audit.context import AuditContext
 from masis.audit.markers import SQUARE_BRACKETS, MarkerStyle, style_of_marker, words_of_marker
 from masis.audit.text.assertions import citations_by_sentence
 from masis.audit.text.comparison import quotation_key
+from masis.offline.checks.figures import says_in_the_same_words
 from masis.offline.matching.key_points import JUDGED_BY, index_of, lead_of
 from masis.offline.roles.drafter import NOTHING_FOUND
 from masis.schema.audit import (
@@ -113,9 +115,15 @@ class _SentenceReviser:
             why = "It instructs its reader instead of answering."
             return [Edit(self.sentence.start, self.sentence.end, "", "dropped", why, rules)]
         figures = [edit for check in self.checks for edit in self._figures(check)]
-        if figures and index_of(self.evidence).assess(self._statement(figures)).verdict == "contradicted":
-            figures = []  # the evidence denies it all the same: the one candidate was no certain one
+        if figures and not self._is_said(self._statement(figures)):
+            figures = []  # it was no copy but for the figure
         return [*figures, *self._references(figures)]
+
+    def _is_said(self, statement: str) -> bool:
+        """Return whether the evidence has the statement in the same words, and nothing that contradicts it."""
+        if index_of(self.evidence).assess(statement).verdict == "contradicted":
+            return False
+        return any(says_in_the_same_words(chunk.text, statement) for chunk in self.evidence)
 
     def _figures(self, check: ClaimCheck) -> Iterator[Edit]:
         """Yield the evidence's value for each contradicted figure that it has exactly one for."""

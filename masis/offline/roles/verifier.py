@@ -33,6 +33,7 @@ from masis.schema.audit import (
     ReferenceFinding,
 )
 from masis.schema.case import Evidence
+from masis.schema.wording import figures_not_in_evidence
 
 COVERED_FROM = 0.45
 """An answer covers a passage from this share of its words on."""
@@ -138,6 +139,7 @@ def _check(claim: Claim, assess: _Assess, texts: Mapping[str, str]) -> ClaimChec
         sources=tuple(dict.fromkeys(source.evidence_id for source in sources)),
         quotes=whole.supporting,
         contradictions=whole.signals,
+        figures=whole.figures,
         references=tuple(_reference(cited, claim.cited, text, whole, assess, texts) for cited in claim.cited),
         uncovered=whole.uncovered,
         issue=_issue(text, whole),
@@ -176,6 +178,8 @@ def _issue(text: str, whole: Assessment) -> str | None:
         return f"A claim of {len(text):,} characters is too long to be compared with evidence of this length."
     if whole.support is None:
         return "There is nothing to check this against."
+    if whole.figures:
+        return f"{figures_not_in_evidence([figure.claim_text for figure in whole.figures])}."
     if whole.vetoes:
         return f"Not confirmed: the evidence has these words, but {'; '.join(_VETOES[code] for code in whole.vetoes)}."
     if whole.change is not None:

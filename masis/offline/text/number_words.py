@@ -34,7 +34,10 @@ _PERIODS = frozenset("quarter half century decade year season edition round floo
 """What an ordinal in words tells apart: "the third quarter", not "the second"."""
 _PARTS = {"half": 2, "third": 3, "thirds": 3, "quarter": 4, "quarters": 4, "fifth": 5, "fifths": 5, "tenth": 10}
 _NUMERATORS = {"a": 1, "one": 1, "two": 2, "three": 3, "four": 4}
-NUMERAL_STARTS = frozenset({*NUMBER_WORDS, *ORDINAL_WORDS, *_NUMERATORS, "dozen", "half", "quarter"})
+_GROUPS = {"dozen": 12, "score": 20}
+"""Words that count in groups: "two dozen", "four score"."""
+_LEADS = frozenset({"a", "an", "the"})
+NUMERAL_STARTS = frozenset({*NUMBER_WORDS, *ORDINAL_WORDS, *_NUMERATORS, "dozen", "half", "quarter", "an"})
 """Words at which a number may begin."""
 
 
@@ -42,6 +45,14 @@ class NumberWords(NamedTuple):
     """A whole number and the index after its last word; ``scaled`` where a word such as "hundred" is part of it."""
 
     value: int
+    after: int
+    scaled: bool
+
+
+class QuantityWords(NamedTuple):
+    """A number that may have parts, and the index after its last word; ``scaled`` where it is no plain cardinal."""
+
+    value: float
     after: int
     scaled: bool
 
@@ -93,17 +104,135 @@ def _may_follow(last: str, word: str) -> bool:
     return not last or last in SCALES or (NUMBER_WORDS[last] >= 20 and 0 < NUMBER_WORDS[word] < 10)
 
 
+def read_quantity(words: Sequence[str], start: int) -> QuantityWords | None:
+    """Read a number that may have parts: "two and a half million", "half a million", "two dozen", "a hundred".
+
+    A plain "one", "half" or "a quarter" is none: the first is a pronoun more often than a count, the others are shares
+    (`read_share`).
+    """
+    at = start
+    value: float | None = None
+    scaled = False
+    if part := _part(words, at):
+        value, at = part
+        at += at < len(words) and words[at] == "of"
+        at += at < len(words) and words[at] in _LEADS
+        if at >= len(words) or words[at] not in (*SCALES, *_GROUPS):
+            return None
+    elif words[at] in ("a", "an"):
+        value, at = 1.0, at + 1
+        if words[at : at + 2] == ["couple", "of"]:
+            value, at, scaled = 2.0, at + 2, True
+        elif at >= len(words) or words[at] not in (*SCALES, *_GROUPS):
+            return None
+        elif words[at] == "score" and words[at + 1 : at + 2] != ["of"]:
+            return None  # a result
+    elif found := read_cardinal(words, at):
+        value, at, scaled = found
+        if words[at : at + 1] == ["point"] and (decimals := _decimals(words, at + 1)):
+            value, at, scaled = float(f"{value}.{decimals}"), at + 1 + len(decimals), True
+        elif words[at : at + 1] == ["and"] and (part := _part(words, at + 1)):
+            value, at, scaled = value + part[0], part[1], True
+    if value is None:
+        return None
+    while at < len(words) and words[at] in (*SCALES, *_GROUPS):
+        value, at, scaled = value * {**SCALES, **_GROUPS}[words[at]], at + 1, True
+    if scaled and words[start] in ("a", "an"):  # "a hundred and twenty"
+        rest = read_cardinal(words, at + (words[at : at + 1] == ["and"]))
+        if rest and rest.value < value:
+            value, at = value + rest.value, rest.after
+    return QuantityWords(value, at, scaled)
+
+
+def _part(words: Sequence[str], start: int) -> tuple[float, int] | None:
+    """Return a part of one and where it ends: "half", "a half", "three quarters"."""
+    first, second = (*words[start : start + 2], "", "")[:2]
+    if first in ("half", "quarter"):
+        return 1 / _PARTS[first], start + 1
+    if first in _NUMERATORS and second in _PARTS:
+        return _NUMERATORS[first] / _PARTS[second], start + 2
+    return None
+
+
+def _decimals(words: Sequence[str], start: int) -> str:
+    """Return the digits behind "point": "two point five"."""
+    digits = ""
+    for word in words[start : start + 6]:
+        if not 0 <= NUMBER_WORDS.get(word, -1) < 10:
+            break
+        digits += str(NUMBER_WORDS[word])
+    return digits
+
+
+def read_year(words: Sequence[str], start: int) -> tuple[int, int] | None:
+    """Return the year that is read out, and where it ends: "nineteen eighty-four" -> (1984, start + 2)."""
+    century = NUMBER_WORDS.get(words[start], 0)
+    if not 11 <= century <= 20:
+        return None
+    rest = [word for word in words[start + 1 : start + 4] if word != "-"]
+    if rest[:1] in (["oh"], ["o"]) and 0 < NUMBER_WORDS.get(rest[1] if len(rest) > 1 else "", 0) < 10:
+        return 100 * century + NUMBER_WORDS[rest[1]], start + 3
+    found = read_cardinal(words, start + 1)
+    if found is None or found.scaled or not 10 <= found.value < 100:
+        return None
+    return 100 * century + int(found.value), found.after
+
+
+_LAST_YEAR = range(1900, 2100)
+
+
+def read_odds(words: Sequence[str], start: int) -> tuple[float, int] | None:
+    """Return what so many in so many come to, in percent, and where it ends: "one in five" -> (20.0, start + 3).
+
+    Digits are read too ("1 in 5"); "three in 2019" and "one in five years" are no share.
+    """
+    some, at = _small(words, start)
+    if not some or words[at : at + 1] not in (["in"], ["out"]):
+        return None
+    at += 2 if words[at : at + 2] == ["out", "of"] else 1
+    at += words[at : at + 1] == ["every"]
+    whole, after = _small(words, at)
+    following = words[after] if after < len(words) else ""
+    if not some < whole or whole in _LAST_YEAR or following.startswith(_TIMES_OF_DAY) or following in SCALES:
+        return None
+    return 100.0 * some / whole, after
+
+
+_TIMES_OF_DAY = ("second", "minute", "hour", "day", "week", "month", "year", "decade")
+
+
+def _small(words: Sequence[str], start: int) -> tuple[int, int]:
+    word = words[start] if start < len(words) else ""
+    if word.isascii() and word.replace(",", "").isdecimal() and len(word) < 8:
+        return int(word.replace(",", "")), start + 1
+    found = read_cardinal(words, start + (word == "a"), bare_scales=("hundred", "thousand"))
+    return (int(found.value), found.after) if found else (0, start)
+
+
 def read_ordinal(words: Sequence[str], start: int) -> float | None:
-    """Return the place in an order that a word names before what is counted so: "third quarter" -> 3."""
-    value = ORDINAL_WORDS.get(words[start])
+    """Return the place in an order that a word names: "third" -> 3, "twenty-first" -> 21.
+
+    "second" is one where what is counted follows ("the second quarter") or "the" stands before it: else it may be the
+    unit of time. "first" is one before a period alone: it says "at the beginning" as often.
+    """
+    word = words[start]
     following = words[start + 1] if start + 1 < len(words) else ""
-    return float(value) if value is not None and following in _PERIODS else None
+    before = words[start - 1] if start else ""
+    tens = NUMBER_WORDS.get(word, 0)
+    if tens >= 20 and following in ORDINAL_WORDS and ORDINAL_WORDS[following] < 10:
+        return float(tens + ORDINAL_WORDS[following])
+    value = ORDINAL_WORDS.get(word)
+    if value is None or NUMBER_WORDS.get(before, 0) >= 1 or before in _NUMERATORS:
+        return None
+    if following in _PERIODS:
+        return float(value)
+    return float(value) if value > 1 and before in ("the", "its", "their", "his", "her") else None
 
 
 def read_share(words: Sequence[str], start: int) -> tuple[float, int] | None:
     """Return the share written in words, in percent, and where it ends: "two thirds of" -> (66.7, start + 2)."""
     first, second, third = (*words[start : start + 3], "", "")[:3]
-    if first in ("half", "quarter") and second == "of":
+    if first in ("half", "quarter") and second in ("of", "the"):
         return 100.0 / _PARTS[first], start + 1
     if first in _NUMERATORS and second in _PARTS and third == "of":
         return 100.0 * _NUMERATORS[first] / _PARTS[second], start + 2

@@ -1,0 +1,123 @@
+"""Numbers written in digits, as people write them, with every way to read one that can be read in several.
+
+"12,500", "12 500" and "12'500" are one number; "12.500" is twelve and a half or twelve thousand five hundred, and only
+the rest of the text may tell. Points and commas mean what the language of the text says (CLDR has "." for decimals in
+English and "," in German), and quoted figures keep the marks of their source, so the language alone decides nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+NO_BREAK = "\u00a0\u2007\u2009\u202f"
+"""Blanks that hold a number together: no-break, figure, thin and narrow no-break."""
+_SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺", "0123456789-+")
+_FRACTIONS = {
+    "½": 1 / 2, "⅓": 1 / 3, "⅔": 2 / 3, "¼": 1 / 4, "¾": 3 / 4, "⅕": 1 / 5, "⅖": 2 / 5, "⅗": 3 / 5, "⅘": 4 / 5,
+    "⅙": 1 / 6, "⅚": 5 / 6, "⅛": 1 / 8, "⅜": 3 / 8, "⅝": 5 / 8, "⅞": 7 / 8,
+}  # fmt: skip
+
+# Possessive quantifiers keep the scan linear on hostile input such as "1.1.1.1...". In the order of the alternatives:
+# thousands with one mark throughout and perhaps decimals; "1, 234"; Indian groups (12,34,567); plain with decimals;
+# ".5"; "½".
+NUMERAL = (
+    rf"(?:\d{{1,3}}(?P<group>[,.'’_ {NO_BREAK}])\d{{3}}(?:(?P=group)\d{{3}})*+(?![\d_])(?:[.,·]\d++)?+"
+    r"|\d{1,3}(?:, \d{3})++(?![\d,])"
+    r"|\d{1,2}(?:,\d\d(?=,))++,\d{3}(?!\d)(?:\.\d++)?+"
+    r"|\d++(?:[.,·]\d++)?+"
+    r"|(?<![\d,·])[.·]\d++|[½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞])"
+)
+_EXPONENT = re.compile(
+    r"[eE](?P<e>[+-]?\d{1,2})(?!\w)"
+    r"|\s?[×xX*·⋅]\s?10(?:(?:\^|\*\*)\{?\(?(?P<caret>[-−–+]?\d{1,2})[)}]?|(?P<super>[⁻⁺]?[⁰¹²³⁴⁵⁶⁷⁸⁹]{1,3})"
+    r"|(?P<flat>\d{1,2})(?!\d))"
+)
+_POWER = re.compile(r"(?:(?:\^|\*\*)\{?\(?(?P<caret>[-−–+]?\d{1,2})[)}]?|(?P<super>[⁻⁺]?[⁰¹²³⁴⁵⁶⁷⁸⁹]{1,3}))")
+_MIXED = re.compile(
+    r"(?:\s?(?P<sign>[½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞])|\s(?P<top>\d)/(?P<bottom>[2-9])(?![\d/])|\s(?P<half>and a half)\b)"
+)
+
+
+class Numeral(NamedTuple):
+    """A number in digits: its value as it reads best, other values it may have, its decimals, where it ends."""
+
+    value: float
+    others: tuple[float, ...]
+    decimals: int
+    end: int
+
+
+def read_numeral(text: str, match: re.Match[str], *, comma_decimals: bool = False) -> Numeral:
+    """Return the number that a match of `NUMERAL`, in the group "number", begins.
+
+    Args:
+        text: The text that was searched.
+        match: The match; an exponent, a fraction ("1½") or a power ("10^6") behind it is read too.
+        comma_decimals: Whether the text writes decimals with a comma elsewhere ("3,5%").
+
+    """
+    written = match["number"]
+    values, decimals = _values(written, match["group"] or "", comma_decimals=comma_decimals)
+    end = match.end("number")
+    if exponent := _EXPONENT.match(text, end):
+        power = exponent["e"] or exponent["caret"] or exponent["super"] or exponent["flat"]
+        scaled = [value * _ten_to(power) for value in values]
+        # "1.2 x 106" has lost its superscript, or is a product
+        return Numeral(scaled[0], (*scaled[1:], *(values if exponent["flat"] else ())), decimals, exponent.end())
+    if written == "10" and (power := _POWER.match(text, end)):
+        return Numeral(_ten_to(power["caret"] or power["super"]), (), 0, power.end())
+    if len(values) == 1 and not decimals and (mixed := _MIXED.match(text, end)):
+        part = 0.5 if mixed["half"] else _FRACTIONS.get(mixed["sign"] or "", 0.0)
+        if mixed["top"]:
+            part = int(mixed["top"]) / int(mixed["bottom"])
+        return Numeral(values[0] + part, (), 1, mixed.end())
+    return Numeral(values[0], tuple(values[1:]), decimals, end)
+
+
+def _ten_to(power: str) -> float:
+    return 10.0 ** int(power.translate(_SUPERSCRIPTS).replace("−", "-").replace("–", "-"))
+
+
+def _values(written: str, group: str, *, comma_decimals: bool) -> tuple[list[float], int]:
+    """Return the values that digits with points, commas and blanks may have, the likeliest first, and the decimals."""
+    if written in _FRACTIONS:
+        return [_FRACTIONS[written]], 1
+    if ", " in written:  # torn by a line or a tool; as a list it is several numbers
+        parts = written.split(", ")
+        return [float("".join(parts)), *map(float, parts)], 0
+    text = written.replace("·", ".")
+    if group and group not in ",.":
+        units, _, rest = re.sub(rf"[{re.escape(group)}]", "", text).replace(",", ".").partition(".")
+        values = [float(f"{units}.{rest or 0}")]
+        if group == " ":  # "the 12 500 watt lamps": two numbers
+            head, _, tail = written.rpartition(" ")
+            values += [float(re.sub(r"\D", "", head)), float(tail.replace(",", "."))]
+        return values, len(rest)
+    points, commas = text.count("."), text.count(",")
+    if points and commas:
+        point = max(".,", key=text.rfind)
+        plain = text.replace("," if point == "." else ".", "").replace(point, ".")
+        return [float(plain)], len(plain.partition(".")[2])
+    if points > 1 or commas > 1:
+        return [float(re.sub("[.,]", "", text))], 0
+    if not points and not commas:
+        return [float(text)], 0
+    before, mark, after = text.partition("." if points else ",")
+    with_decimals, whole = float(f"{before or 0}.{after}"), float(before + after)
+    grouped = len(after) == 3 and 1 <= len(before) <= 3 and not before.startswith("0")
+    if mark == "," and grouped:
+        return ([with_decimals, whole], 3) if comma_decimals else ([whole], 0)
+    if mark == "," and not comma_decimals and len(after) < 3:
+        # "3,5" has decimals; as a list it is three and five
+        return [with_decimals, float(before), float(after)], len(after)
+    return ([with_decimals, whole] if grouped else [with_decimals]), len(after)
+
+
+_COMMA_DECIMALS = re.compile(r"(?<![\d.,])\d++,(?:\d{1,2}|\d{4,})(?![\d,])(?=\s?(?:%|[^\W\d_]|[€$£]))")
+_POINT_DECIMALS = re.compile(r"(?<![\d.,])(?:\d{1,3}(?:,\d{3})++\.\d|\d++\.(?:\d\d?|\d{4,})(?![\d.]))")
+
+
+def has_comma_decimals(text: str) -> bool:
+    """Return whether a text writes decimals with a comma, and none with a point."""
+    return "," in text and bool(_COMMA_DECIMALS.search(text)) and not _POINT_DECIMALS.search(text)

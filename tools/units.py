@@ -1,0 +1,156 @@
+"""Write the table of units that the offline checks convert with, from the registry of Pint.
+
+    python tools/units.py           # writes masis/offline/parsing/units.toml
+    python tools/units.py --check   # exits 1 where the table is not what Pint gives
+
+Pint knows the factors; importing it and building its registry takes a third of a second, and it reads "1.5 Gb" as
+gilbert and knows no "5 km2", so the audit reads a table of the units that prose has. Pint is a dependency of the
+tests alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+import pint
+
+TABLE = Path(__file__).resolve().parent.parent / "masis" / "offline" / "parsing" / "units.toml"
+
+PREFIXES = {
+    "n": ("nano", 1e-9),
+    "µ": ("micro", 1e-6),
+    "m": ("milli", 1e-3),
+    "c": ("centi", 1e-2),
+    "d": ("deci", 1e-1),
+    "h": ("hecto", 1e2),
+    "k": ("kilo", 1e3),
+    "M": ("mega", 1e6),
+    "G": ("giga", 1e9),
+    "T": ("tera", 1e12),
+    "P": ("peta", 1e15),
+}
+SPELLED_ALIKE = {"metre": "meter", "litre": "liter"}
+"""British spellings, with what Pint is asked for."""
+
+# Dimension and the unit that its values are in; then, one a line, the unit in Pint, what it is written like (symbols
+# keep their case; a word also has a plural), and the symbols of the prefixes it comes with.
+UNITS: dict[tuple[str, str], tuple[tuple[str, str, str], ...]] = {
+    ("length", "meter"): (
+        ("meter", "m metre meter", "n µ m c d k"),
+        ("mile", "mi mile", ""),
+        ("nautical_mile", "nmi", ""),
+        ("foot", "ft foot feet", ""),
+        ("inch", "inch inches", ""),
+        ("yard", "yd yard", ""),
+        ("furlong", "furlong", ""),
+        ("fathom", "fathom", ""),
+        ("light_year", "ly lightyear", ""),
+        ("parsec", "pc parsec", "k M"),
+    ),
+    ("mass", "gram"): (
+        ("gram", "g gram gramme", "n µ m k"),
+        ("microgram", "mcg", ""),
+        ("metric_ton", "t tonne ton", "k M"),
+        ("pound", "lb lbs pound", ""),
+        ("ounce", "oz ounce", ""),
+        ("stone", "stone", ""),
+        ("hundredweight", "cwt hundredweight", ""),
+        ("carat", "carat", ""),
+    ),
+    ("duration", "second"): (
+        ("second", "s sec secs second", "n µ m"),
+        ("minute", "min mins minute", ""),
+        ("hour", "h hr hrs hour", ""),
+        ("day", "day days", ""),
+        ("week", "week", ""),
+        ("fortnight", "fortnight", ""),
+    ),
+    ("volume", "liter"): (
+        ("liter", "l L litre liter", "µ m c d h M"),
+        ("gallon", "gal gallon", ""),
+        ("pint", "pint", ""),
+        ("quart", "quart", ""),
+        ("fluid_ounce", "floz", ""),
+        ("oil_barrel", "bbl barrel", ""),
+        ("bushel", "bushel", ""),
+        ("cubic_centimeter", "cc", ""),
+    ),
+    ("area", "hectare"): (("hectare", "ha hectare", ""), ("acre", "acre", "")),
+    ("speed", "kilometer / hour"): (
+        ("kilometer / hour", "kph kmh", ""),
+        ("mile / hour", "mph", ""),
+        ("knot", "kn knot", ""),
+        ("meter / second", "mps", ""),
+    ),
+    ("pressure", "pascal"): (
+        ("pascal", "Pa pascal", "m h k M G"),
+        ("bar", "bar", "m k"),
+        ("psi", "psi", ""),
+        ("atmosphere", "atm atmosphere", ""),
+        ("torr", "torr", ""),
+        ("millimeter_Hg", "mmHg", ""),
+    ),
+    ("force", "newton"): (("newton", "N newton", "m k M"),),
+    ("power", "watt"): (("watt", "W watt", "m k M G T"), ("horsepower", "hp horsepower", "")),
+    ("energy", "kilowatt_hour"): (
+        ("joule", "J joule", "m k M G T"),
+        ("watt_hour", "Wh", "k M G T"),
+        ("calorie", "cal", "k"),
+        ("kilocalorie", "calorie", ""),
+        ("BTU", "BTU", ""),
+    ),
+    ("frequency", "hertz"): (("hertz", "Hz hertz", "m k M G T"),),
+    ("voltage", "volt"): (("volt", "V volt", "m k"),),
+    ("current", "ampere"): (("ampere", "A amp ampere", "µ m k"),),
+    ("resistance", "ohm"): (("ohm", "Ω ohm", "m k M"),),
+    ("data", "megabyte"): (("byte", "byte", ""), ("bit", "bit bits", "k M G T")),
+    ("amount", "mole"): (("mole", "mol mole", "µ m k"),),
+    ("angle", "arcminute"): (("arcminute", "arcmin arcminute", ""), ("arcsecond", "arcsec arcsecond", "")),
+}
+DATA = {"kB": 1e-3, "KB": 1e-3, "MB": 1.0, "GB": 1e3, "TB": 1e6, "PB": 1e9}
+BINARY = {"KiB": "kibibyte", "MiB": "mebibyte", "GiB": "gibibyte", "TiB": "tebibyte"}
+
+
+def table() -> str:
+    """Return the text of the table."""
+    registry: pint.UnitRegistry[float] = pint.UnitRegistry()
+    lines = [f"# Made by tools/units.py from the registry of Pint {pint.__version__} (BSD). Change that, not this."]
+    for (dimension, base), rows in UNITS.items():
+        found: dict[str, float] = {}
+        for name, written, prefixes in rows:
+            factor = float(registry.Quantity(1, name).to(base).magnitude)
+            for word in written.split():
+                found[word] = factor
+                if len(word) > 3 and word.islower() and not word.endswith(("feet", "inches", "hertz")):
+                    found[f"{word}s"] = factor
+                for symbol in prefixes.split():
+                    prefix, times = PREFIXES[symbol]
+                    for way in (f"{prefix}{word}", f"{prefix}{word}s") if len(word) > 2 else (f"{symbol}{word}",):
+                        found[way] = times * factor
+                    if len(word) == 3 and word in ("bar", "mol", "bit", "cal"):
+                        found[f"{symbol}{word}"] = times * factor
+        if dimension == "data":
+            found |= DATA
+            found |= {short: float(registry.Quantity(1, name).to(base).magnitude) for short, name in BINARY.items()}
+            for symbol in "k M G T".split():
+                prefix, times = PREFIXES[symbol]
+                found |= {f"{prefix}byte": times / 1e6, f"{prefix}bytes": times / 1e6, f"{symbol}b": times / 8e6}
+        lines += ["", f"[{dimension}]  # in {base}"]
+        lines += [f'"{word}" = {float(f"{factor:.10g}")!r}' for word, factor in found.items()]
+    return "\n".join(lines) + "\n"
+
+
+def main() -> int:
+    """Write the table, or compare it with the one that is there."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="compare instead of writing")
+    if parser.parse_args().check:
+        return int(TABLE.read_text(encoding="utf-8") != table())
+    TABLE.write_text(table(), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
