@@ -177,6 +177,8 @@ def _standard_audit(
     citations: list[Citation] = []
     by_unit: dict[int, list[Citation]] = defaultdict(list)
     for marker in find_markers(answer, index, code):
+        if _repeats_evidence(marker.references, evidence):
+            continue
         at = max(0, bisect_right(starts, marker.start) - 1)
         made = [_citation(answer, reference, marker[:2], at) for reference in marker.references]
         citations += made
@@ -195,6 +197,23 @@ def _standard_audit(
     if given:
         citations.sort(key=lambda citation: (citation.start, citation.end))
     return citations, _judge(answer, units, by_unit), quotes
+
+
+def _repeats_evidence(references: Sequence[Reference], evidence: Sequence[Evidence]) -> bool:
+    """Return whether an address or a file's name that cites nothing stands in the text of the evidence.
+
+    An answer that passes on "apply at https://..." cites no source by it, and invents none.
+    """
+    return all(
+        reference.evidence_id is None
+        and "." in reference.name
+        and len(reference.name) >= _SHORTEST_ADDRESS
+        and any(reference.name in chunk.text for chunk in evidence)
+        for reference in references
+    )
+
+
+_SHORTEST_ADDRESS = 6  # characters: a.html
 
 
 def _judge(answer: str, units: Sequence[Unit], by_unit: Mapping[int, list[Citation]]) -> list[Sentence]:

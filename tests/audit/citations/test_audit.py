@@ -516,3 +516,22 @@ def test_a_dagger_in_square_brackets_ends_the_reference() -> None:
     found = audit_citations("It is deep [1:0†manual.pdf]. It is cold [9:1†manual.pdf].", ADDRESSED)
     assert [each.reference for each in found.citations] == ["1", "9"]
     assert found.invalid_citations == ("9",)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "Apply online (https://forms.example/apply) [1].",
+        "Apply [here](https://forms.example/apply) before May [1].",
+        "Apply at <https://forms.example/apply> [1].",
+        "Fill in [form_7.pdf] [1].",
+    ],
+)
+def test_an_address_or_a_file_that_the_evidence_itself_names_is_no_fabrication(answer: str) -> None:
+    text = "Apply at https://forms.example/apply before May, with form_7.pdf."
+    chunk = Evidence(id="1", text=text, source="https://city.example/rules.pdf")
+    found = audit_citations(answer, [chunk])
+    assert [each.evidence_id for each in found.citations] == ["1"]
+    assert not found.invalid_citations
+    without_it = audit_citations(answer, [chunk.model_copy(update={"text": "Apply online before May."})])
+    assert len(without_it.invalid_citations) == 1
