@@ -405,8 +405,9 @@ def _same_quantity(
 
 LEAST_SHARED = 0.75
 """Share of the claim's content, figures left out, that the sentence with the other value must have."""
-LEAST_ALTERED, LEAST_ALTERED_AROUND = 0.4, 0.3
-"""The same, and the share of the words beside the figure, where one value looks like the other altered."""
+LEAST_ALTERED, LEAST_EXCHANGED = 1.2, 0.7
+"""What the two shares must come to where one value looks like the other altered, and where its digits, or day and
+month, are exchanged."""
 LEAST_AROUND, LEAST_BACK = 0.6, 0.4
 """The same for the words beside the claim's figure, and beside the evidence's, which may say more."""
 NEAREST, NEAREST_BACK = 0.9, 0.6
@@ -447,9 +448,11 @@ def _stands_for(
     shared = match.coverage((i,), words)
     around = _surroundings(match.sentence, fact, passage, other)
     if _is_altered(fact, other):
-        near = shared >= LEAST_ALTERED and around >= LEAST_ALTERED_AROUND
-        sure = near and (likeness(fact, other) == 1.0 or not calculable(fact))
-        return 0.5 + 0.5 * shared if sure and _states_the_same(match, fact, facts, i, other) else 0.0
+        exchanged = likeness(fact, other) == 1.0
+        near = shared + around >= (LEAST_EXCHANGED if exchanged else LEAST_ALTERED)
+        sure = near and (exchanged or shared >= NEAREST or not calculable(fact))
+        same = sure and _states_the_same(match, fact, facts, i, other, altered=True)
+        return 0.5 + 0.5 * shared if same else 0.0
     if fact.kind == "date" and not _led_alike(text, fact, passage.text, other):
         return 0.0
     back = _surroundings(passage, other, match.sentence, fact)
@@ -502,12 +505,14 @@ def _states_the_same(
     words: Sequence[int] = (),
     *,
     whole: bool = False,
+    altered: bool = False,
 ) -> bool:
     """Return whether a sentence of the evidence speaks of the same things and times as the claim.
 
     The name before either figure is in both, or of the claim's in the sentences before; every date and ordinal of the
     claim is in the sentence. With ``words``, every name among them and every other figure has to be in it; where it has
-    the ``whole`` claim, a claim that names nothing ("the satellite") may be about what the sentence names.
+    the ``whole`` claim, a claim that names nothing ("the satellite") may be about what the sentence names. Of a figure
+    that looks ``altered`` the first words count for no names.
     """
     passage, sentence = match.passages[i], match.sentence
     for each in facts:
@@ -520,7 +525,7 @@ def _states_the_same(
             return False
     if any(match.weights[at] >= NAMED and match.hits[i].get(at, 0.0) < 1.0 for at in words):
         return False
-    theirs, mine = _name_before(passage, other.start), _name_before(sentence, fact.start)
+    theirs, mine = (_name_before(*each, inner=altered) for each in ((passage, other.start), (sentence, fact.start)))
     if theirs and theirs not in sentence.content and (mine or not whole):
         return False
     near = [each for each in match.passages[max(0, i - _LOOK_BACK) : i + 1] if each.document == passage.document]
@@ -537,12 +542,16 @@ _LOOK_BACK = 3
 """Sentences before one of the evidence in which its subject may be named."""
 
 
-def _name_before(sentence: ParsedSentence, start: int) -> str:
-    """Return the stem of the last name before an offset; empty where there is none."""
+def _name_before(sentence: ParsedSentence, start: int, *, inner: bool) -> str:
+    """Return the stem of the last name before an offset; empty where there is none. ``inner``: no first word."""
+    dated = [(fact.start, fact.end) for fact in sentence.facts if fact.kind == "date"]
     named = (
         word.stem
-        for word in reversed(sentence.words)
-        if word.end <= start and word.weight == NAMED and word.text[0].isupper()
+        for word in reversed(sentence.words[1:] if inner else sentence.words)
+        if word.end <= start
+        and word.weight == NAMED
+        and word.text[0].isupper()
+        and not any(first <= word.start < last for first, last in dated)
     )
     return next(named, "")
 
