@@ -405,14 +405,27 @@ def _same_quantity(
     return _signal(fact, passage, other, strength)
 
 
-LEAST_SHARED, LEAST_EXCHANGED = 0.75, 0.45
-"""Share of the claim's content, figures left out, that the sentence with the other value must have; the second where
-the two have the same digits in another order."""
+LEAST_SHARED = 0.75
+"""Share of the claim's content, figures left out, that the sentence with the other value must have."""
+LEAST_ALTERED, LEAST_EXCHANGED = 1.2, 0.7
+"""What the two shares must come to where one value looks like the other altered, and where its digits, or day and
+month, are exchanged."""
 LEAST_AROUND, LEAST_BACK = 0.6, 0.4
 """The same for the words beside the claim's figure, and beside the evidence's, which may say more."""
 NEAREST, NEAREST_BACK = 0.9, 0.6
 """Shares of the words beside both from which the rest of the sentences may differ."""
-_FEWEST_WORDS, _MANY_DIGITS, _WORDS_BESIDE, _WHOLE = 2, 3, 5, 0.95
+_FEWEST_WORDS, _WORDS_BESIDE, _WHOLE = 2, 5, 0.95
+
+
+def _is_altered(fact: Fact, other: Fact) -> bool:
+    """Return whether one figure looks like the other altered, as no calculation makes it.
+
+    Digits exchanged, another unit or magnitude with the same numeral, one digit of many; of a date day and month
+    exchanged, or the month or the year of the same day.
+    """
+    if likeness(fact, other) < _ALIKE:
+        return False
+    return fact.kind == "number" or (fact.day.day > 0 and fact.day.day in other.day[1:])
 
 
 def _stands_for(
@@ -432,19 +445,22 @@ def _stands_for(
     text, passage = match.sentence.text, match.passages[i]
     if _beside(text, fact, passage.text, other):
         return 1.0 if _states_the_same(match, fact, facts, i, other) else 0.0
-    if fact.kind == "date" and not _led_alike(text, fact, passage.text, other):
-        return 0.0
     if not words:
         return 0.0
     shared = match.coverage((i,), words)
     around = _surroundings(match.sentence, fact, passage, other)
+    if _is_altered(fact, other):
+        exchanged = likeness(fact, other) == 1.0
+        near = shared + around >= (LEAST_EXCHANGED if exchanged else LEAST_ALTERED)
+        sure = near and (exchanged or shared >= NEAREST or not calculable(fact))
+        same = sure and _states_the_same(match, fact, facts, i, other, altered=True)
+        return 0.5 + 0.5 * shared if same else 0.0
+    if fact.kind == "date" and not _led_alike(text, fact, passage.text, other):
+        return 0.0
     back = _surroundings(passage, other, match.sentence, fact)
     near = around >= NEAREST and back >= NEAREST_BACK
-    if likeness(fact, other) == 1.0 and len(re.sub(r"\D", "", fact.text)) >= _MANY_DIGITS:
-        enough = min(shared, around) >= LEAST_EXCHANGED  # digits exchanged: no calculation comes to that
-    else:
-        enough = near or (shared >= LEAST_SHARED and around >= LEAST_AROUND and back >= LEAST_BACK)
-        enough = enough and not calculable(fact)
+    enough = near or (shared >= LEAST_SHARED and around >= LEAST_AROUND and back >= LEAST_BACK)
+    enough = enough and not calculable(fact)
     named = () if near else words
     if not enough or not _states_the_same(match, fact, facts, i, other, named, whole=shared >= _WHOLE):
         return 0.0
@@ -491,37 +507,53 @@ def _states_the_same(
     words: Sequence[int] = (),
     *,
     whole: bool = False,
+    altered: bool = False,
 ) -> bool:
     """Return whether a sentence of the evidence speaks of the same things and times as the claim.
 
     The name before either figure is in both, or of the claim's in the sentences before; every date and ordinal of the
     claim is in the sentence. With ``words``, every name among them and every other figure has to be in it; where it has
-    the ``whole`` claim, a claim that names nothing ("the satellite") may be about what the sentence names.
+    the ``whole`` claim, a claim that names nothing ("the satellite") may be about what the sentence names. Of a figure
+    that looks ``altered`` the first words count for no names.
     """
     passage, sentence = match.passages[i], match.sentence
     for each in facts:
         timed = each.kind == "date" or each.dimension in ("ordinal", "clock")
-        if each is not fact and (timed or words) and not any(agree(each, stated) for stated in passage.facts):
+        held = any(agree(each, stated) for stated in passage.facts)
+        if each is fact or held or not (timed or words):
+            continue
+        rivals = [stated for stated in passage.facts if stated.kind == each.kind == "date" and _as_exact(each, stated)]
+        if words or rivals or each.kind != "date" or not _is_alluded_to(match, each, passage.document):
             return False
     if any(match.weights[at] >= NAMED and match.hits[i].get(at, 0.0) < 1.0 for at in words):
         return False
-    theirs, mine = _name_before(passage, other.start), _name_before(sentence, fact.start)
+    theirs, mine = (_name_before(*each, inner=altered) for each in ((passage, other.start), (sentence, fact.start)))
     if theirs and theirs not in sentence.content and (mine or not whole):
         return False
     near = [each for each in match.passages[max(0, i - _LOOK_BACK) : i + 1] if each.document == passage.document]
     return not mine or any(mine in each.content for each in near)
 
 
+def _is_alluded_to(match: Match, fact: Fact, document: int) -> bool:
+    """Return whether a document states a date somewhere: a report says once of which year it is."""
+    stated = (other for passage in match.passages if passage.document == document for other in passage.facts)
+    return any(agree(fact, other) for other in stated)
+
+
 _LOOK_BACK = 3
 """Sentences before one of the evidence in which its subject may be named."""
 
 
-def _name_before(sentence: ParsedSentence, start: int) -> str:
-    """Return the stem of the last name before an offset; empty where there is none."""
+def _name_before(sentence: ParsedSentence, start: int, *, inner: bool) -> str:
+    """Return the stem of the last name before an offset; empty where there is none. ``inner``: no first word."""
+    dated = [(fact.start, fact.end) for fact in sentence.facts if fact.kind == "date"]
     named = (
         word.stem
-        for word in reversed(sentence.words)
-        if word.end <= start and word.weight == NAMED and word.text[0].isupper()
+        for word in reversed(sentence.words[1:] if inner else sentence.words)
+        if word.end <= start
+        and word.weight == NAMED
+        and word.text[0].isupper()
+        and not any(first <= word.start < last for first, last in dated)
     )
     return next(named, "")
 
