@@ -302,10 +302,7 @@ def test_a_copy_with_another_figure_is_contradicted_however_alike_the_two_are(ev
     ("evidence", "claim"),
     [
         ("The rent of the hall was 900 euros, then 1,000 from May.", "The rent of the hall was 1,000 euros."),
-        (
-            "The town bought the hall for $ 1. 7 million were paid at once.",
-            "The town bought the hall for $1.7 million.",
-        ),
+        ("It bought the hall for $ 1. 7 million were paid at once.", "It bought the hall for $1.7 million."),
         ("Membership stood at 3,000 in 2019.", "In 2021 membership stood at 2,400."),
         ("Alder employs 700 people in the city.", "Birch employs 500 people in the city."),
         ("The fund holds 20 million. It got another 5 million in May.", "The fund holds 25 million."),
