@@ -22,11 +22,31 @@ from masis.schema.wording import shortened
 from masis.views.diff import ChangeKind, word_changes
 from masis.views.headline import gravity, raised
 from masis.views.issue_history import Course, Followed, course_at, follow
-from masis.views.marks import Bearing, EvidencePiece, Piece, Span, answer_pieces, evidence_pieces, reference_marks
+from masis.views.marks import (
+    Bearing,
+    EvidencePiece,
+    Piece,
+    Span,
+    answer_pieces,
+    count_figures,
+    evidence_pieces,
+    reference_marks,
+)
 from masis.views.markup import Block, find_markup, with_markup
 from masis.views.story import nothing_found
 from masis.views.verdicts import WITHOUT_PASSAGE, ClaimData, ReferenceData, claims, references, target_key
-from masis.views.words import COURSE, REFERENCE, SENTENCE, VERDICT, LabelData, Word, label, rule_word
+from masis.views.words import (
+    COURSE,
+    MISSING_FIGURE,
+    REFERENCE,
+    SENTENCE,
+    VERDICT,
+    LabelData,
+    Word,
+    label,
+    no_answer_words,
+    rule_word,
+)
 
 EVIDENCE_SHOWN = 200
 """Chunks drawn at once. Those cited or bearing a claim come first where there are more."""
@@ -152,7 +172,10 @@ def shown_answer(case: Case, run: Run | None, index: int) -> ShownAnswer:
 
 
 class AnswerViewData(TypedDict):
-    """Everything the answer view draws; ``corrected`` is the answer of an override that stands, in pieces."""
+    """Everything the answer view draws.
+
+    ``no_answer`` is said where ``pieces`` is empty. ``corrected`` is the answer of an override that stands, in pieces.
+    """
 
     version: str
     shown: ShownAnswer
@@ -173,6 +196,7 @@ class AnswerViewData(TypedDict):
     changes_made: str
     legend: list[LegendEntry]
     audited: bool
+    no_answer: str
     corrected: NotRequired[list[tuple[str, str]]]
 
 
@@ -215,7 +239,7 @@ def answer_view(
             for change in (revision.changes if revision else ())
         ],
         "changes_made": iteration.changes_made,
-        "legend": _legend(iteration, marks),
+        "legend": _legend(iteration, marks, pieces),
     }
 
 
@@ -244,6 +268,7 @@ def _view(
         "changes_made": "",
         "legend": [],
         "audited": audited,
+        "no_answer": "" if pieces else no_answer_words(case),
     }
 
 
@@ -474,7 +499,7 @@ def _card(chunk: Evidence, marked: list[Bearing], orders: list[Span], cited: int
     }
 
 
-def _legend(iteration: Iteration, marks: dict[int, str]) -> list[LegendEntry]:
+def _legend(iteration: Iteration, marks: dict[int, str], pieces: Iterable[Piece]) -> list[LegendEntry]:
     """Return the kinds of marks with how often each occurs in this answer; kinds that don't occur are left out."""
     references = list(marks.values())
     verdicts = [check.verdict for check in iteration.claims]
@@ -483,5 +508,6 @@ def _legend(iteration: Iteration, marks: dict[int, str]) -> list[LegendEntry]:
         *((f"ref-{kind}", word, references.count(kind)) for kind, word in REFERENCE.items()),
         *((f"sentence-{kind}", word, statuses.count(kind)) for kind, word in SENTENCE.items()),  # type: ignore[arg-type]
         *((f"claim-{kind}", word, verdicts.count(kind)) for kind, word in VERDICT.items()),  # type: ignore[arg-type]
+        ("fact-figure", MISSING_FIGURE, count_figures(pieces)),
     ]
     return [{"mark": mark, "label": label(word), "count": count} for mark, word, count in entries if count]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import Literal, NamedTuple, NotRequired, TypedDict
 
 from masis.schema.audit import Citation, ClaimCheck
@@ -226,6 +226,11 @@ def _facts(check: ClaimCheck, answer: str) -> Iterator[tuple[Span, int]]:
         span = Span(offset + figure.claim_start, offset + figure.claim_end)
         if span.start < span.end and answer[span.start : span.end] == figure.claim_text:
             yield span, FIGURE
+
+
+def count_figures(pieces: Iterable[Piece]) -> int:
+    """Return how many figures an answer has that the evidence lacks; one may be cut into several pieces."""
+    return sum(is_figure for is_figure, _ in groupby(pieces, lambda piece: piece.get("fact") == "figure"))
 
 
 def evidence_pieces(

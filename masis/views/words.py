@@ -192,6 +192,9 @@ SENTENCE: dict[str, Word] = {
     "exempt": Word("exempt", "calm", "Needs no citation: a hedge, a heading, a question, a transition"),
 }
 
+MISSING_FIGURE = Word("not in the evidence", "calm", "A figure that the evidence lacks; it may be calculated")
+"""The mark of a figure in an answer that the evidence lacks."""
+
 FLAG: dict[str, Word] = {
     "invalid_reference": REFERENCE["fabricated"]._replace(text="fabricated citation"),
     "contradicted": VERDICT["contradicted"],
@@ -232,6 +235,14 @@ def unanswered_words(case: Case) -> str:
         return ""
     said = " ".join(why.message.split())
     return f"{UNANSWERED[why.code].text}. {said}" if said else f"{UNANSWERED[why.code].text}."
+
+
+def no_answer_words(case: Case) -> str:
+    """Say in place of an answer that there is none, and whether an audit drafts one."""
+    if case.unanswered is None:
+        return "This case has no answer. An audit drafts one from the evidence first."
+    why = "its system refused" if case.unanswered.code == "refused" else "the call of its system failed"
+    return f"This case has no answer because {why}. An audit drafts one only if the setting draft_unanswered is on."
 
 
 HOW_IT_RAN = ("drafted", "spot_check", "cancelled", "error", "no_answer")

@@ -15,7 +15,7 @@ from tests.browser.conftest import Tab, serving
 from tests.browser.mounting import Mounted
 from tests.reviewing import ADA, decide
 
-DIFFERING = ("docs-02-altered", "docs-01-clean")
+DIFFERING = ("history-02-altered", "docs-01-clean")
 
 
 def test_a_lead_adjudicates_by_keys_and_sees_what_was_recorded(open_tab: Callable[..., Tab], tmp_path: Path) -> None:

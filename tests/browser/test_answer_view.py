@@ -28,8 +28,16 @@ def audited_answer(case_id: str) -> Any:
 
 @pytest.fixture(scope="module")
 def fabricated() -> Any:
-    """An answer with a fabricated reference and an altered figure."""
-    return audited_answer(FABRICATED)
+    """An answer with a fabricated reference, a figure that the evidence lacks, and one whose digits are swapped.
+
+    The swapped one is in the words of the evidence: of the answer's own words it could be a figure of something else.
+    """
+    case = next(each for each in demo_cases() if each.id == FABRICATED)
+    own = "Service and retrofit revenue grew by 41.2% to NOK 2,184 million in 2023"
+    assert own in (case.answer or "")
+    copied = "Service and retrofit revenue was NOK 2,184 million, an increase of 41.2%"
+    case = case.model_copy(update={"answer": (case.answer or "").replace(own, copied)})
+    return for_browser(answer_view(case, run_audit(case), 0))
 
 
 @pytest.fixture
@@ -149,7 +157,7 @@ def test_an_adjudication_opens_at_the_passages_of_the_worst_issue_and_its_page_s
             host.setAttribute("style", "--pane: 240px; --pane-scroll: auto")
         }"""
     )
-    mounted.draw(audited_answer("medicine-03-direction"))
+    mounted.draw(audited_answer("history-02-altered"))
     for passage in (".evidence .lit-against", ".answer .chosen"):
         expect(mounted.page.locator(passage).first).to_be_in_viewport()
     assert mounted.page.evaluate("window.scrollY") == 0
@@ -183,6 +191,23 @@ def test_the_legend_hides_and_shows_a_kind_of_mark_in_one_case(answer_page: Page
     for version, shown in ((f"{fabricated['version']}/again", "false"), ("another/0", "true")):
         answer_page.evaluate("data => window.draw(data)", {**fabricated, "version": version})
         expect(key).to_have_attribute("aria-pressed", shown)
+
+
+def test_the_frame_of_a_figure_that_the_evidence_lacks_has_a_key_of_its_own(answer_page: Page) -> None:
+    page = answer_page
+    # Streamlit's colors, which the component alone lacks: a frame of no color isn't drawn
+    page.add_style_tag(content=":root { --st-gray-color: gray; --st-red-color: red }")
+    figure, wrong = page.locator(".text .fact-figure"), page.locator(".text .fact-conflict")
+    style = "element => getComputedStyle(element).outlineStyle"
+    keys = page.locator(".legend .key")
+    key = keys.filter(has_text="not in the evidence")
+    expect(key.locator(".key-count")).to_have_text("1")
+    assert key.locator(".sample").evaluate(style) == "dashed"
+    hidden = ((key, "none", "solid"), (keys.filter(has_text="contradicted"), "dashed", "none"))
+    for pressed, of_figure, of_wrong in hidden:
+        pressed.click(delay=40)
+        assert (figure.evaluate(style), wrong.evaluate(style)) == (of_figure, of_wrong)
+        pressed.click(delay=40)
 
 
 def test_marks_differ_in_shape_and_not_only_in_colour(answer_page: Page) -> None:

@@ -12,7 +12,7 @@ import pytest
 from masis import run_audit
 from masis.schema.audit import JudgedBy, RejectedIssue, Revision
 from masis.schema.base import Unscored
-from masis.schema.case import Case
+from masis.schema.case import Case, NoAnswer
 from masis.schema.run import AcceptanceCheck, ReviewCode, ReviewReason, Run, RunWarning
 from masis.views.answer import (
     EVIDENCE_SHOWN,
@@ -265,6 +265,14 @@ def test_the_legend_names_each_kind_of_mark_that_occurs_and_no_other(shown: Answ
     assert all(marks.values())
 
 
+def test_the_legend_counts_the_figures_that_the_evidence_lacks() -> None:
+    case = a_case("It cost 3 million [c1]. Some 44 men and 17 women built it [c1].")
+    shown = answer_view(case, run_audit(case), 0)
+    (entry,) = [each for each in shown["legend"] if each["mark"] == "fact-figure"]
+    assert (entry["label"]["text"], entry["label"]["tone"]) == ("not in the evidence", "calm")
+    assert entry["count"] == 3
+
+
 def test_references_of_one_marker_are_marked_one_by_one() -> None:
     case = a_case("The Lenne bridge is 120 metres long [c1, c9].")
     shown = answer_view(case, run_audit(case), 0)
@@ -286,6 +294,21 @@ def test_a_case_without_an_audit_shows_answer_and_evidence_plain(case: Case) -> 
     assert not shown["issues"]
     assert not shown["audited"]
     assert unaudited_answer_view(a_case(None), "v")["pieces"] == []
+
+
+@pytest.mark.parametrize(
+    ("code", "why"),
+    [("refused", "its system refused"), ("failed", "the call of its system failed")],
+)
+def test_an_answer_that_a_system_did_not_give_is_not_said_to_be_drafted(code: Any, why: str) -> None:
+    assert unaudited_answer_view(a_case("It is long."), "v")["no_answer"] == ""
+    without = a_case(None)
+    said = unaudited_answer_view(without, "v")["no_answer"]
+    assert said == "This case has no answer. An audit drafts one from the evidence first."
+    refused = without.model_copy(update={"no_answer": NoAnswer(code=code, message="Declined.")})
+    assert refused.unanswered
+    said = unaudited_answer_view(refused, "v")["no_answer"]
+    assert said.startswith(f"This case has no answer because {why}. An audit drafts one only if")
 
 
 def test_of_thousands_of_chunks_the_cited_ones_are_drawn() -> None:

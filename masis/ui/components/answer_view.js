@@ -321,7 +321,8 @@ function drawView(root, { data, setTriggerValue }) {
   }
 
   // --- the answer ---------------------------------------------------------------------------------------------------
-  const sampleOf = mark => (mark.startsWith("ref-") ? "[1]" : "abc")
+  const sampleOf = mark => ({ ref: "[1]", fact: "42" })[mark.split("-", 1)[0]] ?? "abc"
+  const classesOf = mark => ["ref", "fact"].filter(kind => mark.startsWith(`${kind}-`)).concat(mark).join(" ")
   const drawLegend = () => {
     if (!data.legend.length) return
     const legend = make("div", "legend")
@@ -339,7 +340,7 @@ function drawView(root, { data, setTriggerValue }) {
     for (const entry of data.legend) {
       const button = plainButton(`key tone-${entry.label.tone}`)
       button.title = `${entry.label.meaning}. Press to hide or show.`
-      button.append(make("span", `sample mark ${entry.mark.startsWith("ref-") ? "ref " : ""}${entry.mark}`, sampleOf(entry.mark)))
+      button.append(make("span", `sample mark ${classesOf(entry.mark)}`, sampleOf(entry.mark)))
       button.append(make("span", "key-word", entry.label.text), make("span", "key-count", entry.count))
       button.onclick = () => {
         root.hiddenMarks.has(entry.mark) ? root.hiddenMarks.delete(entry.mark) : root.hiddenMarks.add(entry.mark)
@@ -469,7 +470,7 @@ function drawView(root, { data, setTriggerValue }) {
     drawCorrected()
     drawLegend()
     if (!data.pieces.length) {
-      answer.append(make("p", "dim", "This case has no answer: an audit first drafts one from the evidence."))
+      answer.append(make("p", "dim", data.no_answer))
       return
     }
     answer.append(text)
@@ -792,7 +793,8 @@ function drawView(root, { data, setTriggerValue }) {
     return { start, end: beginnings.get(last) + lettersIn(last.text.trimEnd()), answer: whole }
   }
   // Whether a correction has left an issue as it stands: its words are in it unchanged, or what is missing isn't. Words that
-  // the answer has more than once are found by what stands before or behind them.
+  // the answer has more than once are found by what stands before or behind them. That may be repeated as well, as the
+  // full stop behind the last citation is: then the issue is left if the correction has the words as often as the answer.
   const whole = data.pieces.map(piece => piece.text).join("")
   const untouched = (corrected, { number, insert, insert_says: says }) => {
     if (insert) return !saidIn(corrected, says)
@@ -801,8 +803,12 @@ function drawView(root, { data, setTriggerValue }) {
     const last = data.pieces.indexOf(own.at(-1))
     const textOf = (from, to) => data.pieces.slice(from, to).map(piece => piece.text).join("")
     const words = textOf(first, last + 1)
-    if (whole.split(words).length === 2) return corrected.includes(words.trim())
-    return [textOf(0, first).slice(-20) + words, words + textOf(last + 1).slice(0, 20)].some(each => corrected.includes(each))
+    const count = (text, part) => text.split(part).length - 1
+    if (count(whole, words) === 1) return corrected.includes(words.trim())
+    const contexts = [textOf(0, first).slice(-20) + words, words + textOf(last + 1).slice(0, 20)]
+    const unique = contexts.filter(context => count(whole, context) === 1)
+    if (unique.length) return unique.some(context => corrected.includes(context))
+    return count(corrected, words) >= count(whole, words)
   }
   root.issueAt = null
   root.listens?.abort()
