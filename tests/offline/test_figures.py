@@ -292,6 +292,8 @@ def test_a_figure_written_in_another_way_is_the_same_figure(frame: str, written:
         ("Upload limit: 20 MB", "The upload limit is 25 MB."),
         ("The call began at 14:30 on Friday.", "The call began at 15:20 on Friday."),
         ("The mill was sold on 05.11.2019 to a baker.", "The mill was sold on 11 May 2019 to a baker."),
+        ("The old bridge is 120 metres long.", "The old bridge is 90 metres long and was painted red."),
+        ("The old bridge is 120 metres long.", "The old bridge is 90 metres long, which few people know."),
     ],
 )
 def test_a_copy_with_another_figure_is_contradicted_however_alike_the_two_are(evidence: str, claim: str) -> None:
@@ -303,6 +305,7 @@ def test_a_copy_with_another_figure_is_contradicted_however_alike_the_two_are(ev
     [
         ("The rent of the hall was 900 euros, then 1,000 from May.", "The rent of the hall was 1,000 euros."),
         ("It bought the hall for $ 1. 7 million were paid at once.", "It bought the hall for $1.7 million."),
+        ("The old bridge is 120 metres long.", "The old bridge is 90 metres long, and 120 metres with its ramps."),
         ("Membership stood at 3,000 in 2019.", "In 2021 membership stood at 2,400."),
         ("Alder employs 700 people in the city.", "Birch employs 500 people in the city."),
         ("The fund holds 20 million. It got another 5 million in May.", "The fund holds 25 million."),

@@ -290,12 +290,12 @@ def _absent(kind: str, start: int, end: int, text: str, reason: str, strength: f
 def _framed(match: Match, fact: Fact, close: Near) -> Contradiction | None:
     """Return a signal where a passage is the claim word for word but for this figure, and none is with it.
 
-    The passage may go on behind the claim, where a comma or "and" ends what the claim repeats. Nothing is said of a
-    figure that can be read in several ways, nor of one that is the passage's plus or minus another: it held 20 million
-    and got another 5.
+    Either may go on behind the other, where a comma or "and" ends what both say. Nothing is said of a figure that can be
+    read in several ways, nor of one that is the passage's plus or minus another: it held 20 million and got another 5.
     """
     text = match.sentence.text
-    before, after = words_of(text[: fact.start]), words_of(text[fact.end :])
+    before, continuations = words_of(text[: fact.start]), _continuations(text[fact.end :])
+    after = continuations[0]
     if len(before) + len(after) < _FEWEST_COPIED or fact.others:
         return None
     found = None
@@ -305,7 +305,9 @@ def _framed(match: Match, fact: Fact, close: Near) -> Contradiction | None:
             if other.kind != fact.kind or words_of(passage.text[: other.start]) != before:
                 continue
             behind = _continuations(passage.text[other.end :])
-            if after not in (behind if len(before) + len(after) >= _NEAR else behind[:1]):
+            repeats = after in (behind if len(before) + len(after) >= _NEAR else behind[:1])
+            goes_on = behind[0] in continuations[1:] and len(before) + len(behind[0]) >= _NEAR
+            if not repeats and not (goes_on and not any(agree(mine, other) for mine in match.sentence.facts)):
                 continue
             if agree(fact, other):
                 return None
