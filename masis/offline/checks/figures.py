@@ -290,8 +290,9 @@ def _absent(kind: str, start: int, end: int, text: str, reason: str, strength: f
 def _framed(match: Match, fact: Fact, close: Near) -> Contradiction | None:
     """Return a signal where a passage is the claim word for word but for this figure, and none is with it.
 
-    Either may go on behind the other, where a comma or "and" ends what both say. Nothing is said of a figure that can be
-    read in several ways, nor of one that is the passage's plus or minus another: it held 20 million and got another 5.
+    Either may go on behind the other, where a comma or "and" ends what both say. Nothing is said of a figure that can
+    be read in several ways, nor of one that is the passage's plus or minus another: it held 20 million and got
+    another 5.
     """
     text = match.sentence.text
     before, continuations = words_of(text[: fact.start]), _continuations(text[fact.end :])
