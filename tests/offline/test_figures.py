@@ -202,6 +202,19 @@ def test_a_quotation_of_something_else_is_accused(evidence: str, quoted: str) ->
 
 
 @pytest.mark.parametrize(
+    "claim",
+    [
+        "Ask clients questions such as, “What speaks for this belief of yours?”",
+        "For example, you could say “Come down from there, and ask for help”.",
+        "Try saying “I need a moment to think about it”.",
+        "People may ask something like “how long will this take me”.",
+    ],
+)
+def test_words_that_somebody_might_say_are_no_quotation(claim: str) -> None:
+    assert verdict("The counselor helps people to ask for what they need.", claim) == "unverifiable"
+
+
+@pytest.mark.parametrize(
     ("evidence", "false", "true"),
     [
         ("Closed in 1974, the bridge was restored between 1986 and 1988 and has been open to cyclists since 1995.",
@@ -349,6 +362,7 @@ def only(text: str, kind: str) -> Fact:
         ("after three years", 36.0, "months"),
         ("twenty-five people", 25.0, ""),
         ("1500 patients", 1500.0, ""),
+        ("a $ 10 - million - per - year deal", 1e7, "money:usd"),
     ],
 )
 def test_a_number_is_read_with_magnitude_and_unit(text: str, value: float, dimension: str) -> None:

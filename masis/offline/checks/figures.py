@@ -72,6 +72,16 @@ _IN_REFERENCE = re.compile(r"(?:[A-Z][\w’'.-]*,? \(|\([^()]{0,38}[\w.],? )$")
 QUOTED_WORDS = 4
 """Words from which words in quotation marks are taken for a quotation; fewer may be a term or a nickname."""
 _QUOTED = re.compile(r"“([^“”]*+)”|„([^“”„]*+)[“”]|«([^«»]*+)»|\"([^\"]*+)\"")
+_SUGGESTED = re.compile(
+    r"\b(?:such as|for example|for instance|e\.g\.|phrases like|questions? like"
+    r"|(?:you|we|one|they|people|parents|teachers) (?:could|can|might|may|should|would)(?: also| then)?"
+    r" (?:say|ask|write|reply|respond|answer|think)|try (?:saying|asking|writing)"
+    r"|(?:say|ask|asking|saying) something like"
+    r"|ask(?:ing)? (?:yourself|themselves|questions?|them|him|her))[\s,:;]*+\Z",
+    re.IGNORECASE,
+)
+"""What introduces words that somebody might say, in quotation marks: nobody is said to have said them."""
+_LONGEST_INTRODUCTION = 60
 _LEFT_OUT = re.compile(r"\[[^\[\]]{0,40}\]|…|\.\.\.")
 """What a quotation leaves out or puts in its own words."""
 _CAPITALISED = 0.7
@@ -612,6 +622,8 @@ class Quotable:
             start, end = found.start() + 1, found.end() - 1
             quoted = claim[start:end]
             if len(_BARE_WORD.findall(quoted)) < QUOTED_WORDS or _is_title(quoted):
+                continue
+            if _SUGGESTED.search(claim[max(0, start - 1 - _LONGEST_INTRODUCTION) : start - 1]):
                 continue
             parts = [words for part in _LEFT_OUT.split(quoted) if (words := _bare_words(part)[:1])]
             sources = (*self._words, _bare_words(question))
