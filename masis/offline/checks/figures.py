@@ -427,6 +427,8 @@ LEAST_AROUND, LEAST_BACK = 0.6, 0.4
 """The same for the words beside the claim's figure, and beside the evidence's, which may say more."""
 NEAREST, NEAREST_BACK = 0.9, 0.6
 """Shares of the words beside both from which the rest of the sentences may differ."""
+_DIGITS_EXCHANGED = 3
+"""Digits of a number from which the same ones in another order are an alteration: 41.2 for 14.2, not 12 for 21."""
 _FEWEST_WORDS, _WORDS_BESIDE, _WHOLE = 2, 5, 0.95
 
 
@@ -466,7 +468,9 @@ def _stands_for(
         exchanged = likeness(fact, other) == 1.0
         near = shared + around >= (LEAST_EXCHANGED if exchanged else LEAST_ALTERED)
         sure = near and (exchanged or shared >= NEAREST or not calculable(fact))
-        same = sure and _states_the_same(match, fact, facts, i, other, altered=True)
+        # No value of another year has the digits of this one in another order, but by rare chance.
+        timed = not (exchanged and fact.kind == "number" and sum(map(str.isdigit, fact.text)) >= _DIGITS_EXCHANGED)
+        same = sure and _states_the_same(match, fact, facts, i, other, altered=True, timed=timed)
         return 0.5 + 0.5 * shared if same else 0.0
     if fact.kind == "date" and not _led_alike(text, fact, passage.text, other):
         return 0.0
@@ -521,19 +525,20 @@ def _states_the_same(
     *,
     whole: bool = False,
     altered: bool = False,
+    timed: bool = True,
 ) -> bool:
     """Return whether a sentence of the evidence speaks of the same things and times as the claim.
 
     The name before either figure is in both, or of the claim's in the sentences before; every date and ordinal of the
     claim is in the sentence. With ``words``, every name among them and every other figure has to be in it; where it has
     the ``whole`` claim, a claim that names nothing ("the satellite") may be about what the sentence names. Of a figure
-    that looks ``altered`` the first words count for no names.
+    that looks ``altered`` the first words count for no names. Not ``timed``: dates and ordinals may differ.
     """
     passage, sentence = match.passages[i], match.sentence
     for each in facts:
-        timed = each.kind == "date" or each.dimension in ("ordinal", "clock")
+        is_time = each.kind == "date" or each.dimension in ("ordinal", "clock")
         held = any(agree(each, stated) for stated in passage.facts)
-        if each is fact or held or not (timed or words):
+        if each is fact or held or not ((is_time and timed) or words):
             continue
         rivals = [stated for stated in passage.facts if stated.kind == each.kind == "date" and _as_exact(each, stated)]
         if words or rivals or each.kind != "date" or not _is_alluded_to(match, each, passage.document):
