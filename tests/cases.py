@@ -21,11 +21,19 @@ def case_of(
     return Case.model_validate({"id": case_id, "query": query, "answer": answer, "evidence": chunks, **fields})
 
 
-def with_copied_figure(case: Case) -> Case:
-    """Return the demo case ``strategy-01-fabricated`` with its wrong figure in a sentence that is else a copy.
+COPIED = {
+    "Service and retrofit revenue grew by 41.2% to NOK 2,184 million in 2023": "Service and retrofit revenue was NOK 2,184 "
+    "million (2022: NOK 1,912 million), an increase of 41.2%",
+    "Quillbase itself stops an export request after 30 seconds": "A single export request is stopped after 30 seconds",
+}
 
-    Only there is the offline reviser sure what the figure should be, so that its revision is better than the answer.
+
+def with_copied_figure(case: Case) -> Case:
+    """Return a demo case with its wrong figure in a sentence that is else a copy of the evidence.
+
+    Only there are the offline checks sure that it is wrong, and the reviser what it should be.
     """
-    wrong = "Service and retrofit revenue grew by 41.2% to NOK 2,184 million in 2023"
-    copied = "Service and retrofit revenue was NOK 2,184 million (2022: NOK 1,912 million), an increase of 41.2%"
-    return case.model_copy(update={"answer": (case.answer or "").replace(wrong, copied)})
+    answer = case.answer
+    for wrong, copied in COPIED.items():
+        answer = answer and answer.replace(wrong, copied)
+    return case.model_copy(update={"answer": answer})

@@ -443,6 +443,12 @@ def _is_altered(fact: Fact, other: Fact) -> bool:
     return fact.kind == "number" or (fact.day.day > 0 and fact.day.day in other.day[1:])
 
 
+def _has_digits_exchanged(fact: Fact, other: Fact) -> bool:
+    """Return whether a number has the digits of another in another order, and enough of them not to by chance."""
+    enough = sum(map(str.isdigit, fact.text)) >= _DIGITS_EXCHANGED
+    return fact.kind == "number" and enough and likeness(fact, other) == 1.0
+
+
 def _stands_for(
     match: Match,
     fact: Fact,
@@ -469,7 +475,7 @@ def _stands_for(
         near = shared + around >= (LEAST_EXCHANGED if exchanged else LEAST_ALTERED)
         sure = near and (exchanged or shared >= NEAREST or not calculable(fact))
         # No value of another year has the digits of this one in another order, but by rare chance.
-        timed = not (exchanged and fact.kind == "number" and sum(map(str.isdigit, fact.text)) >= _DIGITS_EXCHANGED)
+        timed = not _has_digits_exchanged(fact, other)
         same = sure and _states_the_same(match, fact, facts, i, other, altered=True, timed=timed)
         return 0.5 + 0.5 * shared if same else 0.0
     if fact.kind == "date" and not _led_alike(text, fact, passage.text, other):
@@ -586,7 +592,9 @@ def _candidates(match: Match, fact: Fact, facts: Sequence[Fact], i: int) -> list
         and not other.others
         and other.dimension == fact.dimension
         and (
-            _as_exact(fact, other) if fact.kind == "date" else fact.dimension or _counts_the_same(match, fact, i, other)
+            _as_exact(fact, other)
+            if fact.kind == "date"
+            else fact.dimension or _counts_the_same(match, fact, i, other) or _has_digits_exchanged(fact, other)
         )
         and not compared(passage.text, other)
         and not may_be_rounded(fact, other)
