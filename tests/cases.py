@@ -22,8 +22,9 @@ def case_of(
 
 
 COPIED = {
-    "Service and retrofit revenue grew by 41.2% to NOK 2,184 million in 2023": "Service and retrofit revenue was NOK 2,184 "
-    "million (2022: NOK 1,912 million), an increase of 41.2%",
+    "Service and retrofit revenue grew by 41.2% to NOK 2,184 million in 2023": (
+        "Service and retrofit revenue was NOK 2,184 million (2022: NOK 1,912 million), an increase of 41.2%"
+    ),
     "Quillbase itself stops an export request after 30 seconds": "A single export request is stopped after 30 seconds",
 }
 

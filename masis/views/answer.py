@@ -159,6 +159,7 @@ class AnswerViewData(TypedDict):
     question: str
     iteration: int
     pieces: list[Piece]
+    nothing: str
     blocks: list[Block]
     claims: list[ClaimData]
     references: list[ReferenceData]
@@ -230,6 +231,9 @@ def _view(
         "question": case.query,
         "iteration": 0,
         "pieces": with_markup(pieces, markup) if markup else pieces,
+        "nothing": "This case has no answer: an audit first drafts one from the evidence."
+        if case.unanswered is None
+        else "The system gave no answer, so there is nothing to read here.",
         "blocks": list(markup.blocks) if markup else [],
         "claims": [],
         "references": [],

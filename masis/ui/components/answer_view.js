@@ -469,7 +469,7 @@ function drawView(root, { data, setTriggerValue }) {
     drawCorrected()
     drawLegend()
     if (!data.pieces.length) {
-      answer.append(make("p", "dim", "This case has no answer: an audit first drafts one from the evidence."))
+      answer.append(make("p", "dim", data.nothing))
       return
     }
     answer.append(text)
