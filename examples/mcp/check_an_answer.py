@@ -19,13 +19,13 @@ from mcp import Client, StdioServerParameters
 CASE = {
     "id": "eiffel",
     "query": "How tall is the Eiffel Tower, and when was it finished?",
-    "answer": "It is 330 metres tall [1]. It was finished in 1899 [7].",
+    "answer": "It is 330 metres tall [1]. The tower was finished on 31 March 1899, after two years of work [7].",
     "evidence": [
         {"id": "1", "text": "The Eiffel Tower is 330 metres tall, antennas included."},
         {"id": "2", "text": "The tower was finished on 31 March 1889, after two years of work."},
     ],
 }
-DRAFT = "The Eiffel Tower is 330 metres tall. It was finished in 1899."
+DRAFT = "The Eiffel Tower is 330 metres tall. The tower was finished on 31 March 1899, after two years of work."
 
 
 async def main(address: str | None) -> None:

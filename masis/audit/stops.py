@@ -149,6 +149,8 @@ def ends_sentence(
     next_word = word.group(1) or ""
     lower_follows = next_word[:1].islower() and not _INNER_CAPITAL.match(next_word)
     is_full_stop = run[0] == "." and not run.startswith(("..", ".!", ".?"))
+    if is_full_stop and not lower_follows and text[at - 1 : at] in _CLOSING_BRACKETS and at > start:
+        return True  # behind a citation, as most sentences of an answer end: no word needs to be looked up
     last_word = _LAST_WORD.search(text[max(start, at - 30) : at])
     stopped = last_word.group() if last_word else ""
     if is_full_stop and _is_plain(stopped):
@@ -163,12 +165,15 @@ def ends_sentence(
     return not (_QUOTES_CLOSED & set(run) and _is_spoken(text, stop, end, start))
 
 
+_CLOSING_BRACKETS = ("]", "】")
+
+
 def _is_plain(word: str) -> bool:
     """Return whether the word is no abbreviation in any language, so that a stop behind it ends the sentence.
 
-    It spares most stops the other rules, which take most of the time.
+    A citation before the stop is none either. It spares most stops the other rules, which take most of the time.
     """
-    return (
+    return word[-1:] in _CLOSING_BRACKETS or (
         len(word) > 1
         and word.isalpha()
         and not word.isupper()

@@ -62,6 +62,11 @@ class _Thought(NamedTuple):
     words: str
 
 
+def may_hold_thoughts(text: str) -> bool:
+    """Return whether a text has a mark of thoughts anywhere; most have none, and are spared a closer look."""
+    return _TAG.search(text) is not None or "<|channel|>" in text or text.startswith("analysis")
+
+
 def separate_thoughts(text: str) -> Separated:
     """Return a text without what a model thought in it, where marks say for certain that it is that.
 
@@ -289,7 +294,7 @@ def _failed_call(text: str) -> dict[str, str] | None:
     """Return that a text in the place of an answer is the error of a failed call."""
     if len(text) > _LONGEST_FAILURE:
         return None
-    message, held = None, parse_value(text)
+    message, held = None, parse_value(text) if text.lstrip()[:1] == "{" else None
     if _FAILED_CALL.match(text):
         message = text
     elif found := _ERROR_PAGE.match(text):

@@ -16,7 +16,14 @@ from pydantic_core import PydanticCustomError
 
 from masis.errors import InputError
 from masis.schema import limits
-from masis.schema.answers import NoAnswerCode, Separated, no_answer_in, separate_thoughts, thoughts_in
+from masis.schema.answers import (
+    NoAnswerCode,
+    Separated,
+    may_hold_thoughts,
+    no_answer_in,
+    separate_thoughts,
+    thoughts_in,
+)
 from masis.schema.base import InputRecord, InvalidRecord, OpenRecord
 from masis.schema.documents import TEXT_KEYS, is_document, read_document
 from masis.schema.explain import explain, kind_of
@@ -411,7 +418,7 @@ def _completed(data: dict[str, Any]) -> dict[str, Any]:
 def _answered(data: dict[str, Any]) -> dict[str, Any]:
     """Return the fields with the answer alone under ``answer``: what was thought, and why there is none, beside it."""
     answer = data.get("answer")
-    if isinstance(answer, str) and answer.strip():
+    if isinstance(answer, str) and may_hold_thoughts(answer):
         found = separate_thoughts(answer)
         if found.removed:
             data = _without_thoughts(data, found)

@@ -73,7 +73,7 @@ def readable(record: Mapping[str, Any], names: FieldMap | None = None) -> dict[s
         data["id"] = id_text(data["id"])
     if isinstance(text := data.get("evidence"), str):
         data["evidence"] = evidence_list(text, data.get("answer"), names)
-    if "no_answer" in data or no_answer_in(data, data.get("answer")):  # that is why it is absent
+    if "no_answer" in data or (is_empty(data.get("answer")) and no_answer_in(data)):  # that is why it is absent
         names = {**names, "answer": None}
     refuse_unread(data, (key for key in data if key not in FIELDS), names)
     return data

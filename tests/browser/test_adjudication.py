@@ -13,6 +13,7 @@ from masis.schema.team import QueuePolicy
 from masis.services import Workbench, demo_cases
 from tests.browser.conftest import Tab, serving
 from tests.browser.mounting import Mounted
+from tests.cases import with_copied_figure
 from tests.reviewing import ADA, decide
 
 DIFFERING = ("history-02-altered", "docs-01-clean")
@@ -21,7 +22,7 @@ DIFFERING = ("history-02-altered", "docs-01-clean")
 def test_a_lead_adjudicates_by_keys_and_sees_what_was_recorded(open_tab: Callable[..., Tab], tmp_path: Path) -> None:
     with closing(Workbench.open(tmp_path / "team.db")) as workbench:
         workbench.team.set(ADA, QueuePolicy(reviewers=2))
-        for case in demo_cases():
+        for case in map(with_copied_figure, demo_cases()):
             if case.id in DIFFERING:
                 workbench.cases.add(ADA, [case])
                 workbench.audits.audit(ADA, case)

@@ -537,6 +537,10 @@ DOCUMENTED = {
     "two chunks under one id": "a repeated chunk id",
     "no `id`": "no id",
     "`messages` without `query` or `answer`": "messages alone",
+    "thoughts: `<think>`, channels of gpt-oss, parts of type `thinking` or with `thought: "
+    "true`, `reasoning_content`": "",  # tests/datasets/test_answers.py
+    "no answer, and a refusal, a filter, a limit of tokens, an `error` or a status of 400 "
+    "or more says why": "",  # the same
     "the same record twice": "",  # test_two_records_under_one_id_are_refused_by_every_way_in
     "question, answer or evidence absent or empty, and an unread key has a known other name for it (`response`, "
     "`question`, `contexts`, ...) or holds a text of 60 characters or more outside "

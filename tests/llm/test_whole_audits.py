@@ -43,8 +43,10 @@ EVIDENCE = (
     Evidence(id="chunk_1", text="The Halden bridge is 120 metres long. It is made of steel."),
     Evidence(id="chunk_2", text="It was opened to traffic in 1931 by the mayor."),
 )
-WRONG = "The Halden bridge is 90 metres long and was opened in 1931 [chunk_1][chunk_2]. It is made of steel [chunk_2]."
-RIGHT = "The Halden bridge is 120 metres long and was opened in 1931 [chunk_1][chunk_2]. It is made of steel [chunk_1]."
+WRONG = "The Halden bridge is 90 metres long [chunk_1]. It was opened in 1931 [chunk_2]. It is made of steel [chunk_2]."
+RIGHT = (
+    "The Halden bridge is 120 metres long [chunk_1]. It was opened in 1931 [chunk_2]. It is made of steel [chunk_1]."
+)
 
 
 def claims(prompt: Prompt) -> dict[str, Any]:

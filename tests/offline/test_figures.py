@@ -202,6 +202,19 @@ def test_a_quotation_of_something_else_is_accused(evidence: str, quoted: str) ->
 
 
 @pytest.mark.parametrize(
+    "claim",
+    [
+        "Ask clients questions such as, “What speaks for this belief of yours?”",
+        "For example, you could say “Come down from there, and ask for help”.",
+        "Try saying “I need a moment to think about it”.",
+        "People may ask something like “how long will this take me”.",
+    ],
+)
+def test_words_that_somebody_might_say_are_no_quotation(claim: str) -> None:
+    assert verdict("The counselor helps people to ask for what they need.", claim) == "unverifiable"
+
+
+@pytest.mark.parametrize(
     ("evidence", "false", "true"),
     [
         ("Closed in 1974, the bridge was restored between 1986 and 1988 and has been open to cyclists since 1995.",
@@ -292,6 +305,8 @@ def test_a_figure_written_in_another_way_is_the_same_figure(frame: str, written:
         ("Upload limit: 20 MB", "The upload limit is 25 MB."),
         ("The call began at 14:30 on Friday.", "The call began at 15:20 on Friday."),
         ("The mill was sold on 05.11.2019 to a baker.", "The mill was sold on 11 May 2019 to a baker."),
+        ("The old bridge is 120 metres long.", "The old bridge is 90 metres long and was painted red."),
+        ("The old bridge is 120 metres long.", "The old bridge is 90 metres long, which few people know."),
     ],
 )
 def test_a_copy_with_another_figure_is_contradicted_however_alike_the_two_are(evidence: str, claim: str) -> None:
@@ -303,6 +318,7 @@ def test_a_copy_with_another_figure_is_contradicted_however_alike_the_two_are(ev
     [
         ("The rent of the hall was 900 euros, then 1,000 from May.", "The rent of the hall was 1,000 euros."),
         ("It bought the hall for $ 1. 7 million were paid at once.", "It bought the hall for $1.7 million."),
+        ("The old bridge is 120 metres long.", "The old bridge is 90 metres long, and 120 metres with its ramps."),
         ("Membership stood at 3,000 in 2019.", "In 2021 membership stood at 2,400."),
         ("Alder employs 700 people in the city.", "Birch employs 500 people in the city."),
         ("The fund holds 20 million. It got another 5 million in May.", "The fund holds 25 million."),
@@ -346,6 +362,7 @@ def only(text: str, kind: str) -> Fact:
         ("after three years", 36.0, "months"),
         ("twenty-five people", 25.0, ""),
         ("1500 patients", 1500.0, ""),
+        ("a $ 10 - million - per - year deal", 1e7, "money:usd"),
     ],
 )
 def test_a_number_is_read_with_magnitude_and_unit(text: str, value: float, dimension: str) -> None:

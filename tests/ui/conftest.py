@@ -12,6 +12,7 @@ from streamlit.testing.v1 import AppTest
 
 from masis.services import Workbench, app_root, demo_cases
 from masis.ui.shell import served_database
+from tests.cases import with_copied_figure
 from tests.conftest import made_once
 from tests.reviewing import ADA
 
@@ -31,7 +32,7 @@ def no_page_fails(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
 @pytest.fixture(scope="session")
 def audited_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     def make(path: Path) -> None:
-        cases = {case.id: case for case in demo_cases()}
+        cases = {case.id: with_copied_figure(case) for case in demo_cases()}
         workbench = Workbench.open(path)
         workbench.cases.add(ADA, [cases[case_id] for case_id in (*AUDITED, *NOT_AUDITED)])
         for case_id in AUDITED:

@@ -24,6 +24,7 @@ from masis.ui.review import decision_form as forms
 from masis.views.answer import shown_answer
 from masis.views.log_entries import verdict_text
 from masis.views.numbers import moment_utc
+from tests.cases import with_copied_figure
 from tests.reviewing import ADA, having_seen
 from tests.ui.conftest import Serve
 
@@ -35,7 +36,7 @@ Posted = dict[str, Any]
 def served(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("shown") / "shown.db"
     workbench = Workbench.open(path)
-    workbench.cases.add(ADA, demo_cases())
+    workbench.cases.add(ADA, [with_copied_figure(case) for case in demo_cases()])
     case = workbench.store.cases.get(CASE)
     workbench.audits.audit(ADA, case, settings=Settings(max_iterations=1))
     workbench.audits.audit(ADA, case)

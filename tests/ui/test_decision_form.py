@@ -18,7 +18,7 @@ from masis.ui.shell.keys import GROUPS, key_map
 from tests.cases import case_of
 
 CASE = case_of(
-    "The bridge is 120 metres long [a]. It was opened in 1950 [b]. It is made of gold [z].",
+    "The bridge is 120 metres long [a]. The bridge was opened in 1950 [b]. It is made of gold [z].",
     {"a": "The bridge is 120 metres long.", "b": "The bridge was opened in 1931."},
     query="How long is the bridge, and when was it opened?",
 )

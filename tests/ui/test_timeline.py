@@ -11,9 +11,10 @@ from masis.schema.run import Event
 from masis.services import demo_cases
 from masis.settings import Settings
 from masis.ui.new_audit.live_run import STEP, Shown, timeline, waiting
+from tests.cases import with_copied_figure
 from tests.scripted import ScriptedCritic, roles
 
-CASE = next(case for case in demo_cases() if case.id == "strategy-01-fabricated")
+CASE = with_copied_figure(next(case for case in demo_cases() if case.id == "strategy-01-fabricated"))
 NOW = "2099-01-01T00:00:00.000Z"
 
 
@@ -37,7 +38,7 @@ def test_every_step_of_every_iteration_is_there_with_what_it_found_and_its_time(
     first = found["groups"][0]
     assert [step["name"] for step in first["steps"]] == [STEP[name].text for name in list(STEP)[1:]]
     assert "6 citations, 1 fabricated" in said(found)
-    assert "6 not confirmed" in said(found)
+    assert "1 contradicted, 5 not confirmed" in said(found)
     assert all(
         step["state"] == "done" and step["ms"] is not None for group in found["groups"] for step in group["steps"]
     )

@@ -83,10 +83,10 @@ def test_a_flag_leads_to_its_cases_and_a_filter_can_be_cleared(audited_workbench
 
 
 def test_a_verdict_on_claims_leads_to_the_cases_whose_claims_have_it(audited_workbench: Workbench) -> None:
-    found = audited_workbench.runs.get(str(audited_workbench.cases.summary("docs-02-altered").run_id))
+    found = audited_workbench.runs.get(str(audited_workbench.cases.summary("strategy-01-fabricated").run_id))
     claim = next(each.claim for each in found.iterations[0].claims if each.verdict == "contradicted")
     label = {"target": "claim", "start": claim.start, "end": claim.end, "text": claim.text, "label": "contradicted"}
-    decide(audited_workbench, "docs-02-altered", "reject", "Bo", iteration=1, labels=[label])
+    decide(audited_workbench, "strategy-01-fabricated", "reject", "Bo", iteration=1, labels=[label])
     app = open_page("trust", level="claim", list="contradicted")
     listed = next(each.value for each in app.markdown if ": the cases" in each.value)
     assert listed == "**Contradicted: the cases** (1)"

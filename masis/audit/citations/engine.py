@@ -177,7 +177,7 @@ def _standard_audit(
     citations: list[Citation] = []
     by_unit: dict[int, list[Citation]] = defaultdict(list)
     for marker in find_markers(answer, index, code):
-        if _repeats_evidence(marker.references, evidence):
+        if marker.references[0].evidence_id is None and _repeats_evidence(marker.references, evidence):
             continue
         at = max(0, bisect_right(starts, marker.start) - 1)
         made = [_citation(answer, reference, marker[:2], at) for reference in marker.references]

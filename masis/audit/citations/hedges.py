@@ -78,6 +78,12 @@ def _cues() -> dict[str, re.Pattern[str]]:
 
 
 @cache
+def _any_cue() -> re.Pattern[str]:
+    """Return the cues of all languages as one pattern: most sentences have none, and are searched once."""
+    return re.compile("|".join(f"(?:{table['cue']})" for table in tables().values()))
+
+
+@cache
 def _introduction() -> re.Pattern[str]:
     words = "|".join(str(table["introductions"]) for table in tables().values())
     return re.compile(rf"\A(?:{words})\b[,，、]?\s*")
@@ -92,7 +98,10 @@ class _Clause(NamedTuple):
 
 def hedges(sentence: str) -> bool:
     """Return whether the sentence only says what is not known, not stated or not found, in any of the languages."""
-    low = _introduction().sub("", sentence.casefold().strip())
+    folded = sentence.casefold().strip()
+    if not _any_cue().search(folded):
+        return False
+    low = _introduction().sub("", folded)
     met = (language(name) for name, cue in _cues().items() if cue.search(low))
     return any(each.hedged(low) and not _asserts_beside(low, each) for each in met)
 

@@ -44,6 +44,8 @@ class MappedRow(NamedTuple):
 
     def placed(self, file: str) -> MappedRow:
         """Return the same with file and line in each problem and note."""
+        if not self.problems and not self.notes:
+            return self
         problems, notes = (tuple(each.at(file=file, line=self.number) for each in some) for some in self[3:])
         return self._replace(problems=problems, notes=notes)
 
@@ -59,7 +61,8 @@ def read_row(row: Row, profile: Profile, names: FieldMap) -> MappedRow:
             value = _cells(value, names)
         elif not profile.is_own and names:
             value = mapped(value, {key: held for key, held in names.items() if held or key == SPLIT})
-        whole = value_at(value, profile.whole) if profile.whole else None
+        # our own format is most often read: JMESPath takes longer to return a row as it is than to check it
+        whole = value if profile.is_own else value_at(value, profile.whole) if profile.whole else None
         if isinstance(whole, dict):
             case = _whole(whole, names if profile.is_own else {})
         else:

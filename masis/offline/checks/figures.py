@@ -72,6 +72,16 @@ _IN_REFERENCE = re.compile(r"(?:[A-Z][\w’'.-]*,? \(|\([^()]{0,38}[\w.],? )$")
 QUOTED_WORDS = 4
 """Words from which words in quotation marks are taken for a quotation; fewer may be a term or a nickname."""
 _QUOTED = re.compile(r"“([^“”]*+)”|„([^“”„]*+)[“”]|«([^«»]*+)»|\"([^\"]*+)\"")
+_SUGGESTED = re.compile(
+    r"\b(?:such as|for example|for instance|e\.g\.|phrases like|questions? like"
+    r"|(?:you|we|one|they|people|parents|teachers) (?:could|can|might|may|should|would)(?: also| then)?"
+    r" (?:say|ask|write|reply|respond|answer|think)|try (?:saying|asking|writing)"
+    r"|(?:say|ask|asking|saying) something like"
+    r"|ask(?:ing)? (?:yourself|themselves|questions?|them|him|her))[\s,:;]*+\Z",
+    re.IGNORECASE,
+)
+"""What introduces words that somebody might say, in quotation marks: nobody is said to have said them."""
+_LONGEST_INTRODUCTION = 60
 _LEFT_OUT = re.compile(r"\[[^\[\]]{0,40}\]|…|\.\.\.")
 """What a quotation leaves out or puts in its own words."""
 _CAPITALISED = 0.7
@@ -290,12 +300,13 @@ def _absent(kind: str, start: int, end: int, text: str, reason: str, strength: f
 def _framed(match: Match, fact: Fact, close: Near) -> Contradiction | None:
     """Return a signal where a passage is the claim word for word but for this figure, and none is with it.
 
-    The passage may go on behind the claim, where a comma or "and" ends what the claim repeats. Nothing is said of a
-    figure that can be read in several ways, nor of one that is the passage's plus or minus another: it held 20 million
-    and got another 5.
+    Either may go on behind the other, where a comma or "and" ends what both say. Nothing is said of a figure that can
+    be read in several ways, nor of one that is the passage's plus or minus another: it held 20 million and got
+    another 5.
     """
     text = match.sentence.text
-    before, after = words_of(text[: fact.start]), words_of(text[fact.end :])
+    before, continuations = words_of(text[: fact.start]), _continuations(text[fact.end :])
+    after = continuations[0]
     if len(before) + len(after) < _FEWEST_COPIED or fact.others:
         return None
     found = None
@@ -305,7 +316,9 @@ def _framed(match: Match, fact: Fact, close: Near) -> Contradiction | None:
             if other.kind != fact.kind or words_of(passage.text[: other.start]) != before:
                 continue
             behind = _continuations(passage.text[other.end :])
-            if after not in (behind if len(before) + len(after) >= _NEAR else behind[:1]):
+            repeats = after in (behind if len(before) + len(after) >= _NEAR else behind[:1])
+            goes_on = behind[0] in continuations[1:] and len(before) + len(behind[0]) >= _NEAR
+            if not repeats and not (goes_on and not any(agree(mine, other) for mine in match.sentence.facts)):
                 continue
             if agree(fact, other):
                 return None
@@ -414,6 +427,8 @@ LEAST_AROUND, LEAST_BACK = 0.6, 0.4
 """The same for the words beside the claim's figure, and beside the evidence's, which may say more."""
 NEAREST, NEAREST_BACK = 0.9, 0.6
 """Shares of the words beside both from which the rest of the sentences may differ."""
+_DIGITS_EXCHANGED = 3
+"""Digits of a number from which the same ones in another order are an alteration: 41.2 for 14.2, not 12 for 21."""
 _FEWEST_WORDS, _WORDS_BESIDE, _WHOLE = 2, 5, 0.95
 
 
@@ -426,6 +441,12 @@ def _is_altered(fact: Fact, other: Fact) -> bool:
     if likeness(fact, other) < _ALIKE:
         return False
     return fact.kind == "number" or (fact.day.day > 0 and fact.day.day in other.day[1:])
+
+
+def _has_digits_exchanged(fact: Fact, other: Fact) -> bool:
+    """Return whether a number has the digits of another in another order, and enough of them not to by chance."""
+    enough = sum(map(str.isdigit, fact.text)) >= _DIGITS_EXCHANGED
+    return fact.kind == "number" and enough and likeness(fact, other) == 1.0
 
 
 def _stands_for(
@@ -453,7 +474,9 @@ def _stands_for(
         exchanged = likeness(fact, other) == 1.0
         near = shared + around >= (LEAST_EXCHANGED if exchanged else LEAST_ALTERED)
         sure = near and (exchanged or shared >= NEAREST or not calculable(fact))
-        same = sure and _states_the_same(match, fact, facts, i, other, altered=True)
+        # No value of another year has the digits of this one in another order, but by rare chance.
+        timed = not _has_digits_exchanged(fact, other)
+        same = sure and _states_the_same(match, fact, facts, i, other, altered=True, timed=timed)
         return 0.5 + 0.5 * shared if same else 0.0
     if fact.kind == "date" and not _led_alike(text, fact, passage.text, other):
         return 0.0
@@ -508,19 +531,20 @@ def _states_the_same(
     *,
     whole: bool = False,
     altered: bool = False,
+    timed: bool = True,
 ) -> bool:
     """Return whether a sentence of the evidence speaks of the same things and times as the claim.
 
     The name before either figure is in both, or of the claim's in the sentences before; every date and ordinal of the
     claim is in the sentence. With ``words``, every name among them and every other figure has to be in it; where it has
     the ``whole`` claim, a claim that names nothing ("the satellite") may be about what the sentence names. Of a figure
-    that looks ``altered`` the first words count for no names.
+    that looks ``altered`` the first words count for no names. Not ``timed``: dates and ordinals may differ.
     """
     passage, sentence = match.passages[i], match.sentence
     for each in facts:
-        timed = each.kind == "date" or each.dimension in ("ordinal", "clock")
+        is_time = each.kind == "date" or each.dimension in ("ordinal", "clock")
         held = any(agree(each, stated) for stated in passage.facts)
-        if each is fact or held or not (timed or words):
+        if each is fact or held or not ((is_time and timed) or words):
             continue
         rivals = [stated for stated in passage.facts if stated.kind == each.kind == "date" and _as_exact(each, stated)]
         if words or rivals or each.kind != "date" or not _is_alluded_to(match, each, passage.document):
@@ -568,7 +592,9 @@ def _candidates(match: Match, fact: Fact, facts: Sequence[Fact], i: int) -> list
         and not other.others
         and other.dimension == fact.dimension
         and (
-            _as_exact(fact, other) if fact.kind == "date" else fact.dimension or _counts_the_same(match, fact, i, other)
+            _as_exact(fact, other)
+            if fact.kind == "date"
+            else fact.dimension or _counts_the_same(match, fact, i, other) or _has_digits_exchanged(fact, other)
         )
         and not compared(passage.text, other)
         and not may_be_rounded(fact, other)
@@ -609,6 +635,8 @@ class Quotable:
             start, end = found.start() + 1, found.end() - 1
             quoted = claim[start:end]
             if len(_BARE_WORD.findall(quoted)) < QUOTED_WORDS or _is_title(quoted):
+                continue
+            if _SUGGESTED.search(claim[max(0, start - 1 - _LONGEST_INTRODUCTION) : start - 1]):
                 continue
             parts = [words for part in _LEFT_OUT.split(quoted) if (words := _bare_words(part)[:1])]
             sources = (*self._words, _bare_words(question))

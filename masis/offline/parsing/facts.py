@@ -77,7 +77,8 @@ _NUMBER = re.compile(
     re.IGNORECASE,
 )
 _ALWAYS = re.compile(r"(?<![\d/.,])24\s?/\s?7(?:\s?/\s?365)?(?![\d/]|[.,]\d)")  # around the clock: no figure
-_MAGNITUDE = re.compile(rf"[ {NO_BREAK}-]?(?P<word>[^\W\d_]++)\.?(?=\W|$)")
+# texts that were cut into tokens have blanks around the hyphen: "$ 10 - million - per - year"
+_MAGNITUDE = re.compile(rf"(?:{_BLANK}?-{_BLANK}?|{_BLANK})?(?P<word>[^\W\d_]++)\.?(?=\W|$)")
 _MONEY_BEHIND = re.compile(rf"{_BLANK}?(?P<word>{_SIGNS}|[^\W\d_]++)", re.IGNORECASE)
 _RANGE = re.compile(r"\s?(?:-|–|to|and|or|of|of the|by|x|×)\s?")
 _PLAIN = re.compile(r"\D{0,4}[\d.,]+")

@@ -68,10 +68,10 @@ over 60 it was 9%.
 """
 
 ANSWER = (
-    "In March 2021 the four Ostergaard reading rooms went from 40 to 63 hours a week [1]. Visits to the four "
-    "rooms rose by 86% from 2020 to 2022 [2]. Younger visitors gained most: 71% of those under 25 came mostly after "
-    "6 pm [4]. Staff costs went up by 1.9 million kroner a year [3]. A later review found that the number of "
-    "loans doubled [7]. The city created twelve new posts for the evenings."
+    "In March 2021 the four Ostergaard reading rooms went from 40 to 63 hours a week [1]. Visits to the four rooms "
+    "rose from 212,000 in 2020 to 381,000 in 2022, an increase of 50% [2]. Younger visitors gained most: 71% of those "
+    "under 25 came mostly after 6 pm [4]. Staff costs went up by 1.9 million kroner a year [3]. A later review found "
+    "that the number of loans doubled [7]. The city created twelve new posts for the evenings."
 )
 EXAMPLE = QUESTION, EVIDENCE, ANSWER
 

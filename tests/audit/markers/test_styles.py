@@ -116,6 +116,7 @@ NOT_ABOUT_MARKERS = {
     "masis/offline/checks/copies.py": "numbers in brackets that a claim and the evidence must both have",
     "masis/llm/roles/tolerances.py": "the number of a claim or a chunk as a model writes it",
     "masis/offline/checks/figures.py": "words left out of a quotation",
+    "masis/offline/parsing/numerals.py": "exponents of numbers",
     "masis/audit/text/quotes.py": "words left out of a quotation",
     "masis/audit/stops.py": "the last word before a stop and the first one behind it",
     "masis/settings/hosts.py": "addresses of hosts",

@@ -30,6 +30,7 @@ from tests.store.factories import a_case
 ANSWER = "The bridge is 12 metres long [1]. It is red [9]."
 ROW = {"id": "1", "text": "The bridge is 120 metres long."}
 GOOD = "The bridge is 120 metres long [1]."
+LONGER = f"{GOOD} Its colour isn't given."
 TURNS = [
     {"role": "human", "content": "Which bridges are there?"},
     {"role": "ai", "content": "Five."},
@@ -40,7 +41,7 @@ TURNS = [
 
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workbench]:
-    """Five audited cases: overridden by Ada and rejected by Ben before, approved, rejected, overridden alike, open."""
+    """Five audited cases: overridden by Ada and rejected by Ben before, approved, rejected, overridden, open."""
     bench = Workbench.open(tmp_path_factory.mktemp("formats") / "formats.db")
     for number in range(1, 6):
         case = Case.model_validate(
@@ -63,7 +64,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workbench]:
     decide(bench, "case-1", "override", iteration=1, labels=labelled("contradicted"), corrected_answer=GOOD)
     decide(bench, "case-2", "approve", iteration=1)
     decide(bench, "case-3", "reject", iteration=1)
-    decide(bench, "case-4", "override", iteration=1, corrected_answer=f"  {ANSWER} ")
+    decide(bench, "case-4", "override", iteration=1, corrected_answer=LONGER)
     yield bench
     bench.close()
 
@@ -123,12 +124,15 @@ def test_decided_cases_as_csv_are_what_a_person_reads_in_a_spreadsheet(bench: Wo
 
 def test_pairs_are_made_only_where_a_person_let_another_text_stand(bench: Workbench) -> None:
     found, manifest = rows(bench, "pairs")
-    assert [(row["chosen"][0]["content"], row["rejected"][0]["content"]) for row in found] == [(GOOD, ANSWER)]
-    assert manifest["counts"]["left_out"] == {"no answer stands": 1, "the texts are the same": 2}
-    (openai,), _ = rows(bench, "pairs-openai")
+    assert [(row["chosen"][0]["content"], row["rejected"][0]["content"]) for row in found] == [
+        (GOOD, ANSWER),
+        (LONGER, ANSWER),
+    ]
+    assert manifest["counts"]["left_out"] == {"no answer stands": 1, "the texts are the same": 1}
+    (openai, _other), _ = rows(bench, "pairs-openai")
     assert set(openai) == {"input", "preferred_output", "non_preferred_output"}
     chats, _ = rows(bench, "sft")
-    assert [row["messages"][-1]["content"] for row in chats] == [GOOD, ANSWER, f"  {ANSWER} "]
+    assert [row["messages"][-1]["content"] for row in chats] == [GOOD, ANSWER, LONGER]
     assert [len(row["messages"]) for row in chats] == [4, 2, 2]
     before = [{"role": "user", "content": "Which bridges are there?"}, {"role": "assistant", "content": "Five."}]
     assert chats[0]["messages"][:2] == found[0]["prompt"][:2] == openai["input"]["messages"][:2] == before
@@ -194,7 +198,7 @@ def test_reported_issues_are_in_the_exports_with_severity_note_and_place(tmp_pat
 
 def test_ragas_has_a_reference_only_where_an_answer_stands(bench: Workbench) -> None:
     found, _ = rows(bench, "ragas")
-    assert [row.get("reference") for row in found] == [GOOD, ANSWER, None, f"  {ANSWER} "]
+    assert [row.get("reference") for row in found] == [GOOD, ANSWER, None, LONGER]
     assert found[0]["retrieved_context_ids"] == ["1", "survey"]
     assert found[0]["retrieved_context_sources"] == ["", "survey.pdf"]
 

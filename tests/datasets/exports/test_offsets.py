@@ -93,6 +93,7 @@ def decisions(draw: st.DrawFn, runs: dict[str, Run]) -> Decision:
             )
         )
     labels += [reported(draw, iteration.answer) for _ in range(draw(st.integers(0, 2)))]
+    verdict = draw(st.sampled_from(("approve", "override", "reject", "escalate")))
     return Decision.model_validate(
         {
             "reviewer": draw(st.sampled_from(("Ada", "Ben"))),
@@ -101,8 +102,8 @@ def decisions(draw: st.DrawFn, runs: dict[str, Run]) -> Decision:
             "iteration": draw(st.sampled_from((iteration.iteration_number, None)))
             if iteration is run.best_iteration
             else iteration.iteration_number,
-            "verdict": draw(st.sampled_from(("approve", "override", "reject", "escalate"))),
-            "corrected_answer": f"Corrected. {iteration.answer[:20]}x",
+            "verdict": verdict,
+            "corrected_answer": f"Corrected. {iteration.answer[:20]}x" if verdict == "override" else None,
             "reason": "read",
             "labels": labels,
         }
