@@ -230,6 +230,7 @@ def test_two_runs_are_compared_swapped_and_opened(served: str, open_tab: OpenTab
     expect(page.get_by_role("heading", name="Issues in the answer each run chose")).to_be_visible()
     page.locator("table a").first.click(delay=40)
     expect(page).to_have_url(re.compile(r"/review\?case=strategy-01-fabricated&run="))
+    tab.settle()  # a page that is still being drawn is too short to scroll
     page.mouse.move(600, 20)  # over the head, which lies over the page
     page.mouse.wheel(0, 60)
     page.wait_for_function("document.querySelector('[data-testid=stMain]').scrollTop > 0")
