@@ -101,7 +101,7 @@ class _Place(NamedTuple):
         end = self.stop - length
         return self.text[max(self.start, end - characters) : end]
 
-    def starts_anew(self) -> bool:
+    def next_word_starts_sentence(self) -> bool:
         """Return whether the next word begins sentences and seldom follows a name; or there is none."""
         word = _APOSTROPHE.split(self.following.lower(), maxsplit=1)[0]  # There's
         return not word or self.languages.surely_have(tables.STARTERS, word)
@@ -160,7 +160,7 @@ def ends_sentence(
         return _full_stop_ends(place, stopped, lower_follows=lower_follows, cited=cited)
     if lower_follows:
         return run[0] == "." and cited
-    if _is_named(text, at, start, languages) and not place.starts_anew():
+    if _is_named(text, at, start, languages) and not place.next_word_starts_sentence():
         return False
     return not (_QUOTES_CLOSED & set(run) and _is_spoken(text, stop, end, start))
 
@@ -213,11 +213,11 @@ def _full_stop_ends(place: _Place, word: str, *, lower_follows: bool, cited: boo
         return following not in tables.BEHIND_HOURS and not (len(following) <= 4 and place.following.isupper())
     if languages.have(tables.YEARS, low) and _YEAR_BEFORE.search(place.before(len(word), 5)):
         # W 1931 r. Anna ..., but: Zmarł w Krakowie w 1931 r. Anna ...
-        return place.starts_anew() or len(place.before(len(word), 60).split()) > _WORDS_OF_A_TIME
+        return place.next_word_starts_sentence() or len(place.before(len(word), 60).split()) > _WORDS_OF_A_TIME
     if len(word) == 1 and word.isalpha():
         return _single_letter_ends(place, word)
     if seldom or _DOTTED.match(word):
-        return place.starts_anew()
+        return place.next_word_starts_sentence()
     return not (_is_short_indic(word) and languages.uses_danda)
 
 
@@ -227,10 +227,10 @@ def _single_letter_ends(place: _Place, letter: str) -> bool:
         return False
     if letter.isupper():
         return _is_lettered(place, letter) or (
-            place.following.lower() not in tables.NAME_PARTICLES and place.starts_anew()
+            place.following.lower() not in tables.NAME_PARTICLES and place.next_word_starts_sentence()
         )
     if place.languages.have(tables.SELDOM_END, letter):
-        return place.starts_anew()
+        return place.next_word_starts_sentence()
     return not (_is_short_indic(letter) and place.languages.uses_danda)
 
 
@@ -294,7 +294,7 @@ def _is_ordinal_or_date(place: _Place, word: str) -> bool:
         return False
     if languages.have(tables.MONTHS, following.lower()):
         return True
-    if place.starts_anew():
+    if place.next_word_starts_sentence():
         return False
     before = place.before(len(word), 20)
     if _ORDINAL_BEFORE.search(before):

@@ -538,7 +538,7 @@ DOCUMENTED = {
     "no `id`": "no id",
     "`messages` without `query` or `answer`": "messages alone",
     "thoughts: `<think>`, channels of gpt-oss, parts of type `thinking` or with `thought: "
-    "true`, `reasoning_content`": "",  # tests/datasets/test_answers.py
+    "true`, `reasoning_content` of a message": "",  # tests/datasets/test_answers.py
     "no answer, and a refusal, a filter, a limit of tokens, an `error` or a status of 400 "
     "or more says why": "",  # the same
     "the same record twice": "",  # test_two_records_under_one_id_are_refused_by_every_way_in
