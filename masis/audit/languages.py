@@ -98,6 +98,34 @@ _FUNCTION_WORDS = {
 _LETTERS = {name: table["letters"] for name, table in _TABLES.items() if "letters" in table}
 
 
+_NEGATIONS = frozenset(
+    """not no never none nor neither without only nicht kein keine keinen keiner keines nie niemals ohne nur ne pas
+    jamais sans aucun aucune nunca sin solo sólo ningún ninguna non mai senza nessun nessuna niet geen nooit zonder
+    slechts não sem apenas nenhum nenhuma bez tylko żaden żadne не нет без никогда только inte ikke ej ingen""".split()
+)
+_CONTRACTED_NEGATION = re.compile(r"n['’]t\Z")
+_NEGATION_WITHOUT_BLANKS = re.compile(r"不|没|沒|未|無|无|ない|ません|ず|않|없|아니")
+
+
+def is_negation(word: str) -> bool:
+    """Return whether a word in lower case turns a sentence around, in the languages of which most answers are written.
+
+    Words that narrow it ("only") count, too.
+    """
+    return word in _NEGATIONS or _CONTRACTED_NEGATION.search(word) is not None
+
+
+def negates(text: str) -> bool:
+    """Return whether a text has a negation."""
+    words = re.findall(r"[^\W\d_]+(?:['’][^\W\d_]+)?", text.lower())
+    return any(map(is_negation, words)) or _NEGATION_WITHOUT_BLANKS.search(text) is not None
+
+
+def is_function_word(word: str) -> bool:
+    """Return whether a word in lower case only joins others ("the", "und") or opens sentences in some language."""
+    return word in _FUNCTION_WORDS or word in STARTERS
+
+
 class Guess(NamedTuple):
     """The languages that a text seems to be written in, one bit each; 0 where nothing tells."""
 

@@ -175,8 +175,10 @@ class ClaimCheck(OneLine, Record):
     sure the verifier is of the verdict, ``sources`` the evidence ids that support or contradict it, ``uncovered`` the
     parts of the claim's text that no evidence covers. ``abstained`` says why a verdict was withheld, where that was not
     the verifier's own doing: claim or evidence is in a language it does not support, instructs its reader, or
-    exceeds a limit. ``figures`` are those of the claim that the evidence lacks. ``steps`` says how a claim follows
-    where no passage says it outright: the calculation, for instance.
+    exceeds a limit; or why it can't count: what the verifier quotes is not in the evidence (``quotation``), or claim
+    or evidence can be read either way (``either_way``). ``figures`` are those of the claim that the evidence lacks.
+    ``steps`` says how a claim follows where no passage says it outright: the calculation, for instance.
+    ``sources_disagree`` says that one chunk supports the claim and another denies it.
     """
 
     claim: Claim
@@ -193,7 +195,8 @@ class ClaimCheck(OneLine, Record):
     steps: str = ""
     judged_by: str = "offline"
     unscored: Unscored | None = None
-    abstained: Literal["language", "instruction", "limits"] | None = None
+    abstained: Literal["language", "instruction", "limits", "quotation", "either_way"] | None = None
+    sources_disagree: bool = False
 
     def __repr__(self) -> str:
         of = f" by {', '.join(self.sources[:5])}" if self.sources else ""

@@ -20,6 +20,18 @@ def shortened(text: str, longest: int) -> str:
     return text if len(text) <= longest else f"{text[: longest - 1].rstrip()}…"
 
 
+def in_a_row(names: Sequence[str]) -> str:
+    """Return names as a sentence lists them.
+
+    Example:
+        >>> in_a_row(["chunk_1", "chunk_2", "chunk_3"])
+        'chunk_1, chunk_2 and chunk_3'
+
+    """
+    *before, last = names
+    return f"{', '.join(before)} and {last}" if before else last
+
+
 def with_article(noun: str) -> str:
     """Return a noun with its indefinite article: ``an erratum``, ``a cohort study``; ``another type`` stays."""
     if noun.startswith(("another ", "other ")):

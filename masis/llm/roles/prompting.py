@@ -4,9 +4,10 @@ A prompt has four parts, what changes least first, so that providers serve it fr
 for all roles), ``instructions`` (the same for all cases of a role), ``shared`` (question and evidence) and ``task``
 (the answer and what else is to be judged, then a reminder).
 
-A prompt file in ``prompts/`` opens with ``version: N``; a line ``{{sections}}`` says where the fenced texts stand, a
-line ``{{include NAME}}`` stands for rules that several prompts have (``prompts/parts/``). Our words never hold a text
-from outside, so that they are the same, byte for byte, whatever such texts say.
+In a prompt file in ``prompts/`` a line ``{{sections}}`` says where the fenced texts stand, and a line
+``{{include NAME}}`` stands for rules that several prompts have (``prompts/parts/``). Our words never hold a text from
+outside, so that they are the same, byte for byte, whatever such texts say. All files together have one version
+(``prompts_version``): what one role is told rests on what the others are told, and a model is examined with all of it.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ ORIGIN = ("title", "type", "path", "section", "page", "author", "date", "publish
 """Keys of a chunk, beside id and source, that are sent with it where it has them."""
 ORIGIN_MOST = 300
 """Characters of each that are sent."""
-_VERSION = re.compile(r"version: (\d+)\n\n")
+VERSION = 5
+"""Raised with every change of a prompt that may change what a model replies."""
 _SECTIONS = "\n{{sections}}\n"
 _INCLUDE = re.compile(r"^\{\{include (\w+)\}\}$", re.MULTILINE)
 _JOINER = "\u2060"
@@ -52,7 +54,7 @@ _LINE_BREAKS = str.maketrans({"\x85": "\\u0085", "\u2028": "\\u2028", "\u2029": 
 
 
 class Prompt(NamedTuple):
-    """What a model is sent; ``version`` names the prompt file, its version and a digest of its text.
+    """What a model is sent; ``version`` names the prompt file and the version of all prompts.
 
     ``asked`` is the digest of what the prompt is about, whatever words of ours and fences stand around it: the texts
     from outside and the constants. Empty where nobody took them apart.
@@ -108,27 +110,27 @@ class Section(NamedTuple):
 
 
 @cache
-def load(name: str) -> PromptFile:
-    """A prompt by the name of its file. Its version is ``critic/1+3f2a9c1b``: the number, and what the text digests to.
+def prompts_version() -> str:
+    """Return the version of all prompts, ``5+3f2a9c1b``: the number, and what all files together digest to.
 
-    The digest takes in the frame, which every prompt is sent with. Raises ValueError for a file without a version line.
+    The grader of abstracts judges nothing of an answer; its file counts all the same, so that there is one version.
     """
-    number, text = _read(name)
-    whole = text if name == FRAME else f"{_read(FRAME)[1]}\0{text}"
-    digest = hashlib.sha256(whole.encode()).hexdigest()[:8]
+    files = sorted(FOLDER.rglob("*.md"))
+    texts = [f"{file.relative_to(FOLDER).as_posix()}\0{file.read_text(encoding='utf-8')}" for file in files]
+    digest = hashlib.sha256("\0".join(texts).encode()).hexdigest()[:8]
+    return f"{VERSION}+{digest}"
+
+
+@cache
+def load(name: str) -> PromptFile:
+    """Return a prompt by the name of its file; its version is ``critic/5+3f2a9c1b``."""
+    text = _INCLUDE.sub(lambda include: _read(f"parts/{include[1]}").strip(), _read(name))
     before, _, after = text.partition(_SECTIONS)
-    return PromptFile(name, f"{name}/{number}+{digest}", before.strip(), after.strip())
+    return PromptFile(name, f"{name}/{prompts_version()}", before.strip(), after.strip())
 
 
-def _read(name: str) -> tuple[str, str]:
-    text = (FOLDER / f"{name}.md").read_text(encoding="utf-8")
-    found = _VERSION.match(text)
-    if found is None:
-        raise ValueError(f"prompts/{name}.md does not open with a line 'version: N' and an empty one")
-    parts = FOLDER / "parts"
-    return found.group(1), _INCLUDE.sub(
-        lambda include: (parts / f"{include[1]}.md").read_text(encoding="utf-8").strip(), text[found.end() :]
-    )
+def _read(name: str) -> str:
+    return (FOLDER / f"{name}.md").read_text(encoding="utf-8")
 
 
 def compose(

@@ -9,7 +9,7 @@ is no number is unscored. Anything else of a wrong type makes the reply malforme
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal, Self, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, WithJsonSchema, model_validator
 
@@ -54,19 +54,19 @@ Flag = Annotated[bool, BeforeValidator(tolerant("flag"))]
 ListOrEmpty = Annotated[list[Item], BeforeValidator(tolerant("list"))]
 """A list that may be empty; null and no field mean the same. One that a reply is asked for is a plain list."""
 
-Stance = Literal["supports", "partly", "contradicts", "silent"]
-"""What one chunk says on a claim."""
+Stance = Literal["supports", "supports_together", "contradicts", "leaves_open"]
+"""What one chunk says on a claim: all of it, a part of it together with others, that it is wrong, or nothing."""
 StanceWord = Annotated[
     Any,
     BeforeValidator(_storable),
     BeforeValidator(tolerant("word", "stance")),
-    _one_of("supports", "partly", "contradicts", "silent"),
+    _one_of(*get_args(Stance)),
 ]
 VerdictWord = Annotated[
     Any,
     BeforeValidator(_storable),
     BeforeValidator(tolerant("word", "verdict")),
-    _one_of("supported", "partial", "contradicted", "unsupported", "unverifiable"),
+    _one_of("supported", "partial", "contradicted", "unsupported", "either_way", "unverifiable"),
 ]
 """A word outside the set costs its own claim the verdict, not the other claims theirs."""
 
@@ -129,7 +129,6 @@ class EvaluationReply(Reply):
 class ListedClaim(Reply):
     """One assertion: a sentence of the answer by its number, or ``words`` of it; ``meaning`` stands alone."""
 
-    number: Count
     sentence: Count
     words: TextOrEmpty = ""
     meaning: TextOrEmpty = ""
@@ -151,20 +150,31 @@ class Passage(Reply):
 
 
 class Verdict(Reply):
-    """The verdict on the claim of this number."""
+    """What the evidence says of a claim; ``calculation`` is how a figure follows from those that are quoted."""
 
-    number: Count
     evidence: ListOrEmpty[Passage] = []
+    calculation: TextOrEmpty = ""
     reasoning: TextOrEmpty = ""
     verdict: VerdictWord
-    support: Number
     confidence: Number
+
+
+class JudgedClaim(Verdict, ListedClaim):
+    """A claim and the verdict on it, in one: there is no number by which the two could be mixed up."""
+
+
+class _Numbered(Reply):
+    number: Count
+
+
+class NumberedVerdict(Verdict, _Numbered):
+    """The verdict on the claim of this number, where the claims were given."""
 
 
 class VerdictsReply(Reply):
     """A verdict for each claim of a batch."""
 
-    verdicts: list[Verdict]
+    verdicts: list[NumberedVerdict]
 
 
 class LeftOut(Reply):
@@ -183,10 +193,9 @@ class CompletenessReply(Reply):
 
 
 class CheckedClaimsReply(Reply):
-    """What an answer asserts, a verdict on each claim, and what it leaves out: listed first, judged second."""
+    """What an answer asserts, each claim with its verdict, and what the answer leaves out."""
 
-    claims: list[ListedClaim]
-    verdicts: list[Verdict]
+    claims: list[JudgedClaim]
     missing: ListOrEmpty[LeftOut] = []
 
 

@@ -200,12 +200,15 @@ SYNONYMS: dict[str, dict[str, str]] = {
         **dict.fromkeys(("contradicts", "refuted"), "contradicted"),
         **dict.fromkeys(("not_supported",), "unsupported"),
         **dict.fromkeys(("not_verifiable", "cannot_be_verified", "can't_be_verified"), "unverifiable"),
+        **dict.fromkeys(("ambiguous", "can_be_read_either_way", "undecided"), "either_way"),
     },
     "stance": {
         **dict.fromkeys(("support", "supported", "fully_supports"), "supports"),
-        **dict.fromkeys(("partial", "partially", "partially_supports", "partly_supports"), "partly"),
+        **dict.fromkeys(
+            ("partly", "partial", "partially", "partially_supports", "partly_supports"), "supports_together"
+        ),
         **dict.fromkeys(("contradict", "contradicted", "refutes"), "contradicts"),
-        **dict.fromkeys(("says_nothing", "not_mentioned"), "silent"),
+        **dict.fromkeys(("silent", "says_nothing", "not_mentioned", "neutral"), "leaves_open"),
     },
     "kind of change": {
         **dict.fromkeys(("removed", "deleted"), "dropped"),

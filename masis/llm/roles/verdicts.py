@@ -1,40 +1,56 @@
-"""A model's verdicts on a batch of claims, matched to the claims and held against the evidence they name.
+"""A model's verdicts on claims, held against the evidence that they name.
 
-Verdicts go by the claim's number: a missing one leaves its claim unscored, the last one on a number binds,
-one on a number that was not given is left out. A verdict that credits the evidence must name a chunk of it that does;
-one that denies support can't give more of it than half.
+A verdict counts only as far as code can follow it: "supported" and "contradicted" need words that stand in the chunk
+they are quoted from, a calculation must come to what it says, and a verdict that the model itself is not sure of is
+none. What can't be followed says so in ``Judged.doubt``, is asked for once more by the verifier, and stays "not
+confirmed" if nothing better comes.
 """
 
 from __future__ import annotations
 
-import logging
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, get_args
 
+from masis.audit.calculations import check_calculation, unknown_operands
+from masis.audit.citations.hedges import hedges
+from masis.audit.languages import negates
 from masis.audit.markers import index_of
+from masis.audit.markers.source_words import RESULT_WORD, SOURCE_WORD
 from masis.audit.measures.scores import normalised
 from masis.audit.text.quotes import located, located_parts
 from masis.errors import StepError
 from masis.llm.roles.prompting import rearmed
-from masis.llm.roles.replies import Passage, Stance, Verdict
+from masis.llm.roles.replies import NumberedVerdict, Passage, Stance, Verdict
 from masis.llm.roles.tolerances import chunk_names
 from masis.schema.audit import Claim, ClaimCheck, Contradiction, Quote, ReferenceCheck, ReferenceFinding
 from masis.schema.base import Unscored
 from masis.schema.case import ClaimVerdict, Evidence
+from masis.schema.wording import in_a_row
 
-log = logging.getLogger(__name__)
-
-UNSUPPORTED_MOST = 0.5
-"""The support that an unsupported or contradicted claim can have, whatever number came with the verdict."""
+SURE_FROM = 0.65
+"""The confidence from which a verdict counts: between "it can be read either way" (0.5) and "it follows" (0.8)."""
+SILENT_FROM = 0.35
+"""The same for "unsupported" and "partial", which say of the evidence only that it is silent."""
 RAW_MOST = 4_000
-ALL = "all"
-"""What a verdict calls the chunks together."""
+WORDS_LEAST, CHARACTERS_LEAST = 2, 8
+"""What a quotation must have of either, or a figure, to say anything: "the" stands in every chunk."""
 _NONE = Unscored(reason="the verifier gave no verdict on this claim", code=StepError.code)
-_SCORE: dict[Stance, float] = {"supports": 1.0, "partly": 0.5, "contradicts": 1.0}
+_SUPPORT: dict[ClaimVerdict, float | None] = {
+    "supported": 1.0,
+    "partial": 0.5,
+    "contradicted": 0.0,
+    "unsupported": 0.0,
+}
+"""How far the evidence supports a claim of this verdict; None for those that say nothing of it."""
+_SCORE: dict[Stance, float] = {"supports": 1.0, "supports_together": 0.5, "contradicts": 1.0}
 _STANCES: dict[str, Stance] = {word: word for word in get_args(Stance)}
-_VERDICTS: dict[str, ClaimVerdict] = {word: word for word in get_args(ClaimVerdict) if word != "unscored"}
+_EITHER_WAY = "either_way"
+_VERDICTS: dict[str, ClaimVerdict] = {
+    **{word: word for word in get_args(ClaimVerdict) if word != "unscored"},
+    _EITHER_WAY: "unverifiable",
+}
 
 
 class Chunks:
@@ -69,47 +85,115 @@ class Chunks:
 
 
 class Judged(NamedTuple):
-    """A claim's check, and what the verifier said of each chunk it spoke of."""
+    """A claim's check, and what the verifier said of each chunk it spoke of.
+
+    ``doubt`` says why the verdict can't count, in a sentence for whoever judges the claim again; empty where it does.
+    """
 
     check: ClaimCheck
     stances: Mapping[str, Stance] = {}
+    doubt: str = ""
 
 
-def judged(
-    claims: Mapping[int, Claim],
-    verdicts: Sequence[Verdict],
-    chunks: Chunks,
-    judged_by: str,
-    numbers: Iterable[int] | None = None,
-) -> tuple[Judged, ...]:
-    """One for each claim, in their order; ``claims`` are by the numbers that the verdicts name them by.
+def judge(claim: Claim, given: Verdict, chunks: Chunks, judged_by: str) -> Judged:
+    """Return what a verdict on a claim comes to.
 
-    ``numbers`` are those of all claims that the verdicts may name, where ``claims`` are a part of them.
+    Args:
+        claim: What was judged.
+        given: The verdict as the model gave it.
+        chunks: The evidence of the case.
+        judged_by: The model.
+
+    Returns:
+        The check. With a ``doubt`` its verdict is ``unverifiable``, or ``unscored`` where the word is no verdict.
+
     """
-    by_number = _by_number(verdicts, frozenset(claims if numbers is None else numbers))
-    surplus = len(verdicts) - len(by_number.keys() & claims.keys())
-    if surplus:
-        log.info("%d verdicts for %d claims: %d are left out", len(verdicts), len(claims), surplus)
-    return tuple(
-        _judged(claim, by_number[number], chunks, judged_by)
-        if number in by_number
-        else unscored(claim, _NONE, judged_by)
-        for number, claim in claims.items()
+    word = _VERDICTS.get(str(given.verdict))
+    if word is None:
+        why = _without(given, "the verifier's word is no verdict")
+        return unscored(claim, why, judged_by)
+    passages = [_Placed.of(passage, chunks) for passage in given.evidence]
+    denied = [each for each in passages if each.stance == "contradicts" and each.found]
+    if denied and word in ("unsupported", "partial"):
+        word = "contradicted"  # a passage that denies the claim counts, whatever word goes with it
+    doubt = _doubt(word, claim, given, passages, chunks)
+    if doubt:
+        return _doubted(claim, doubt, judged_by)
+    stances = _stances(word, passages)
+    if word != "unverifiable" and not _sure(word, given):
+        return Judged(_either_way(claim, given, judged_by), stances)
+    contradictions = tuple(
+        found for each in denied if (found := _contradiction(claim, each, chunks, given)) is not None
     )
+    supporting = any(each.credits and each.found for each in passages)
+    check = ClaimCheck(
+        claim=claim,
+        verdict=word,
+        support=_SUPPORT.get(word),
+        confidence=normalised("confidence", given.confidence).value,
+        sources=tuple(chunk for chunk, stance in stances.items() if stance in _SOURCES.get(word, ())),
+        quotes=_quotes(passages),
+        contradictions=contradictions if word in ("contradicted", "supported") else (),
+        issue=_issue(word, given, passages),
+        steps=_steps(given) if word == "supported" else "",
+        judged_by=judged_by,
+        sources_disagree=bool(contradictions) and supporting,
+        abstained="either_way" if given.verdict == _EITHER_WAY else None,
+    )
+    return Judged(check, stances)
 
 
-def _by_number(verdicts: Sequence[Verdict], numbers: frozenset[int]) -> dict[int, Verdict]:
+def worse(first: Judged | None, second: Judged) -> Judged:
+    """Return the graver of two verdicts on the same words: what a model said against them is not taken back."""
+    if first is None:
+        return second
+    return min(first, second, key=lambda each: _GRAVITY.index(each.check.verdict))
+
+
+_GRAVITY: tuple[ClaimVerdict, ...] = (
+    "contradicted",
+    "unsupported",
+    "partial",
+    "unverifiable",
+    "unscored",
+    "supported",
+)
+
+
+def judge_by_number(
+    claims: Sequence[Claim], verdicts: Sequence[NumberedVerdict], chunks: Chunks, judged_by: str
+) -> tuple[Judged, ...]:
+    """Return one for each claim, in their order; the verdicts name them by number, counted from 1.
+
+    Of several verdicts on a number the graver counts. One on a number that was not given is left out, and a claim
+    without one is unscored.
+    """
+    by_number = _by_number(verdicts, len(claims))
+    found = []
+    for number, claim in enumerate(claims, 1):
+        judged: Judged | None = None
+        for given in by_number.get(number, ()):
+            judged = worse(judged, judge(claim, given, chunks, judged_by))
+        found.append(judged or unscored(claim, _NONE, judged_by))
+    return tuple(found)
+
+
+def _by_number(verdicts: Sequence[NumberedVerdict], count: int) -> dict[int, list[NumberedVerdict]]:
     """Return the verdicts by the numbers of their claims.
 
     A model that counts from 0 numbers as many verdicts as there are claims, each one lower: read as such. Where there
     is a verdict on 0 and not all claims have one, nothing says which claim a number means, and none is believed: a
     verdict on the claim before it would confirm what nobody judged.
     """
-    found = {number: verdict for verdict in verdicts if (number := number_of(verdict.number)) is not None}
-    if 0 not in found or 0 in numbers or numbers <= found.keys():
+    found: dict[int, list[NumberedVerdict]] = defaultdict(list)
+    for verdict in verdicts:
+        if (number := number_of(verdict.number)) is not None:
+            found[number].append(verdict)
+    wanted = set(range(1, count + 1))
+    if 0 not in found or wanted <= found.keys():
         return found
-    counted_from_0 = {number - 1 for number in numbers} == found.keys()
-    return {number + 1: verdict for number, verdict in found.items()} if counted_from_0 else {}
+    counted_from_0 = found.keys() == {number - 1 for number in wanted}
+    return {number + 1: given for number, given in found.items()} if counted_from_0 else {}
 
 
 def failed(batch: Sequence[Claim], error: StepError, judged_by: str) -> tuple[Judged, ...]:
@@ -120,30 +204,46 @@ def failed(batch: Sequence[Claim], error: StepError, judged_by: str) -> tuple[Ju
 
 def of_passages(found: Judged, share: float) -> Judged:
     """What holds where the verifier read that share of the evidence: its silence says nothing of the rest."""
-    stances = {chunk: stance for chunk, stance in found.stances.items() if stance != "silent"}
+    stances = {chunk: stance for chunk, stance in found.stances.items() if stance != "leaves_open"}
     check = found.check
     if check.verdict == "unsupported":
         issue = f"None of the passages that were read supports this ({share:.0%} of the evidence)."
         check = check.model_copy(update={"verdict": "unverifiable", "support": None, "issue": issue})
-    return Judged(check, stances)
+    return found._replace(check=check, stances=stances)
 
 
 def unverifiable(claims: Sequence[Claim], judged_by: str) -> tuple[Judged, ...]:
     """Claims where no chunk has text: there is nothing to ask a model about."""
     issue = "There is nothing to check this against."
-    return tuple(_undecided(claim, "unverifiable", issue, judged_by) for claim in claims)
+    return tuple(Judged(_undecided(claim, "unverifiable", issue, judged_by)) for claim in claims)
 
 
 def unscored(claim: Claim, why: Unscored, judged_by: str) -> Judged:
     """A claim without a verdict."""
-    return _undecided(claim, "unscored", f"{why.reason[:1].upper()}{why.reason[1:]}.", judged_by, why)
+    issue = f"{why.reason[:1].upper()}{why.reason[1:]}."
+    return Judged(_undecided(claim, "unscored", issue, judged_by, why), {}, issue)
 
 
-def _undecided(claim: Claim, verdict: ClaimVerdict, issue: str, judged_by: str, why: Unscored | None = None) -> Judged:
-    check = ClaimCheck(
+def _doubted(claim: Claim, doubt: str, judged_by: str) -> Judged:
+    check = _undecided(claim, "unverifiable", doubt, judged_by)
+    return Judged(check.model_copy(update={"abstained": "quotation"}), {}, doubt)
+
+
+def _either_way(claim: Claim, given: Verdict, judged_by: str) -> ClaimCheck:
+    """Return the check of a claim on which the verifier gave a verdict that it isn't sure of."""
+    sure = normalised("confidence", given.confidence).value
+    how = "did not say how sure it is" if sure is None else f"is not sure of it ({sure:.2g})"
+    issue = f"The verifier called this {given.verdict} and {how}. {given.reasoning.strip()}".strip()
+    check = _undecided(claim, "unverifiable", issue, judged_by)
+    return check.model_copy(update={"abstained": "either_way", "confidence": sure})
+
+
+def _undecided(
+    claim: Claim, verdict: ClaimVerdict, issue: str, judged_by: str, why: Unscored | None = None
+) -> ClaimCheck:
+    return ClaimCheck(
         claim=claim, verdict=verdict, support=None, confidence=None, issue=issue, judged_by=judged_by, unscored=why
     )
-    return Judged(check)
 
 
 def number_of(given: object) -> int | None:
@@ -155,105 +255,155 @@ def number_of(given: object) -> int | None:
     return int(given)
 
 
-def _judged(claim: Claim, given: Verdict, chunks: Chunks, judged_by: str) -> Judged:
-    word = _VERDICTS.get(str(given.verdict))
-    stances = _stances(word, given, chunks)
-    if word is None:
-        return unscored(claim, _without(given, "the verifier's word is no verdict"), judged_by)
-    credited = {"supports", "partly"} & set(stances.values())
-    if word in ("supported", "partial") and not credited and not (word == "supported" and _all_silent(given, stances)):
-        why = "the verifier credits the evidence but names no chunk that supports the claim"
-        return unscored(claim, _without(given, why), judged_by)
-    quotes, unquoted = _quotes(given, stances, chunks)
-    contradictions = tuple(
-        found for passage in given.evidence if (found := _contradiction(claim, passage, chunks, given))
-    )
-    return Judged(
-        ClaimCheck(
-            claim=claim,
-            verdict=word,
-            support=_support(word, given),
-            confidence=normalised("confidence", given.confidence).value,
-            sources=tuple(chunk for chunk, stance in stances.items() if stance in _SOURCES.get(word, ())),
-            quotes=quotes,
-            contradictions=contradictions if word == "contradicted" else (),
-            issue=_issue(word, given, unquoted),
-            steps=given.reasoning.strip() if word == "supported" else "",
-            judged_by=judged_by,
-        ),
-        stances,
+class _Placed(NamedTuple):
+    """What a verdict says of one chunk, and where the chunk has the words quoted from it.
+
+    ``found`` is true also where the words stand in the line that names the chunk's source.
+    """
+
+    passage: Passage
+    chunk: str | None
+    stance: Stance | None
+    quotes: tuple[Quote, ...] = ()
+    found: bool = False
+
+    @property
+    def credits(self) -> bool:
+        """Return whether it is said to support the claim or a part of it."""
+        return self.stance in ("supports", "supports_together")
+
+    @classmethod
+    def of(cls, passage: Passage, chunks: Chunks) -> _Placed:
+        """Return a passage with its place in the evidence."""
+        chunk, stance = chunks.id_of(passage.evidence_id), _STANCES.get(str(passage.stance))
+        if chunk is None or stance is None or stance == "leaves_open":
+            return cls(passage, chunk, stance)
+        quotes = chunks.quotes(chunk, passage.quote, _SCORE[stance])
+        in_source = not quotes and located(passage.quote, chunks.sources[chunk]) is not None
+        says = _says_anything(passage.quote, chunks.texts[chunk])
+        return cls(passage, chunk, stance, quotes, says and (bool(quotes) or in_source))
+
+
+_WORD = re.compile(r"[^\W_]+")
+
+
+def _says_anything(quote: str, text: str) -> bool:
+    """Return whether a quotation has words enough to say something: two, or a figure, or all of a short chunk."""
+    words = _WORD.findall(quote)
+    return (
+        len(words) >= WORDS_LEAST
+        or any(any(map(str.isdigit, word)) for word in words)
+        or sum(map(len, words)) >= CHARACTERS_LEAST
+        or (bool(words) and quote.strip(" .\"'") == text.strip(" .\"'"))
     )
 
 
-def _all_silent(given: Verdict, stances: Mapping[str, Stance]) -> bool:
-    """Whether the verdict says of all chunks that they are silent: what supports "The sources give no price"."""
-    silent = (each.evidence_id for each in given.evidence if each.stance == "silent")
-    return any(name.strip().casefold() == ALL for name in silent) and set(stances.values()) <= {"silent"}
+def _doubt(word: ClaimVerdict, claim: Claim, given: Verdict, passages: Sequence[_Placed], chunks: Chunks) -> str:
+    """Return why a verdict can't count though its word is one; empty where it can."""
+    if word == "contradicted":
+        denying = [each for each in passages if each.stance == "contradicts"]
+        return "" if any(each.found for each in denying) else _not_found("denies", denying)
+    if word != "supported":
+        return ""
+    crediting = [each for each in passages if each.credits]
+    alone = [each for each in crediting if each.stance == "supports"]
+    if not crediting:
+        if _says_nothing_is_said(claim) and all(each.stance == "leaves_open" for each in passages):
+            return ""
+        return _not_found("supports", crediting)
+    if not any(each.found for each in alone) and not all(each.found for each in crediting):
+        return _not_found("supports", [each for each in crediting if not each.found])
+    return _wrong_calculation(given, chunks)
+
+
+def _not_found(does: str, passages: Sequence[_Placed]) -> str:
+    if not passages:
+        return f"The verifier names no chunk that {does} this."
+    unknown = [each.passage.evidence_id for each in passages if each.chunk is None]
+    if unknown:
+        return f"The verifier rests this on {in_a_row(unknown)}, which the case doesn't have."
+    names = in_a_row(list(dict.fromkeys(each.chunk for each in passages if each.chunk)))
+    if not any(each.passage.quote.strip() for each in passages):
+        return f"The verifier quotes no words of {names}."
+    if any(each.quotes for each in passages):
+        return f"What the verifier quotes from {names} says too little."
+    return f"The words that the verifier quotes from {names} are not there."
+
+
+_SOURCE_WORD = re.compile(rf"(?<!\w)(?:{SOURCE_WORD}|{RESULT_WORD})(?!\w)", re.IGNORECASE)
+
+
+def _says_nothing_is_said(claim: Claim) -> bool:
+    """Return whether a claim only says what the sources don't tell: no words of theirs can be quoted for that."""
+    texts = filter(None, (claim.text, claim.statement))
+    return any(hedges(text) or (negates(text) and _SOURCE_WORD.search(text) is not None) for text in texts)
+
+
+def _wrong_calculation(given: Verdict, chunks: Chunks) -> str:
+    calculation = check_calculation(given.calculation)
+    if calculation.right is False:
+        return f"The verifier's calculation is wrong: {given.calculation.strip()}."
+    if unknown := unknown_operands(calculation, [*chunks.texts.values(), *chunks.sources.values()]):
+        numbers = in_a_row([f"{number:g}" for number in unknown])
+        return f"The verifier calculates with {numbers}, which no chunk has."
+    return ""
+
+
+def _sure(word: ClaimVerdict, given: Verdict) -> bool:
+    confidence = normalised("confidence", given.confidence).value
+    least = SURE_FROM if word in ("supported", "contradicted") else SILENT_FROM
+    return confidence is not None and confidence >= least
 
 
 def _without(given: Verdict, reason: str) -> Unscored:
     return Unscored(reason=reason, code=StepError.code, raw=given.model_dump_json()[:RAW_MOST])
 
 
-def _stances(word: ClaimVerdict | None, given: Verdict, chunks: Chunks) -> dict[str, Stance]:
+def _stances(word: ClaimVerdict, passages: Sequence[_Placed]) -> dict[str, Stance]:
     """What the verdict says of each chunk; where it speaks of one twice, the later word binds.
 
-    A chunk whose passages each support a part supports the claim, if no other is needed for a claim that is supported.
+    What is credited without words that the chunk has is not said. A chunk whose passages each support a part supports
+    the claim, if no other is needed for a claim that is supported.
     """
     found: dict[str, Stance] = {}
-    for passage in given.evidence:
-        chunk, stance = chunks.id_of(passage.evidence_id), _STANCES.get(str(passage.stance))
-        if chunk is not None and stance is not None:
-            found[chunk] = stance
-    crediting = [chunk for chunk, stance in found.items() if stance in ("supports", "partly")]
+    for each in passages:
+        if each.chunk is not None and each.stance is not None and (each.found or each.stance == "leaves_open"):
+            found[each.chunk] = each.stance
+    crediting = [chunk for chunk, stance in found.items() if stance in ("supports", "supports_together")]
     if word == "supported" and len(crediting) == 1:
         found[crediting[0]] = "supports"
     return found
 
 
-def _support(word: ClaimVerdict, given: Verdict) -> float | None:
-    support = normalised("support", given.support).value
-    if word == "unverifiable" or support is None:
-        return None
-    return min(support, UNSUPPORTED_MOST) if word in ("unsupported", "contradicted") else support
+def _quotes(passages: Sequence[_Placed]) -> tuple[Quote, ...]:
+    """The quotations that stand in their chunks, each place once."""
+    found = {
+        (quote.evidence_id, quote.start, quote.end): quote for each in passages if each.found for quote in each.quotes
+    }
+    return tuple(found.values())
 
 
-def _quotes(given: Verdict, stances: Mapping[str, Stance], chunks: Chunks) -> tuple[tuple[Quote, ...], list[str]]:
-    """The quotes that stand in their chunks, and the chunks that don't say what is quoted from them."""
-    found: dict[tuple[str, int, int], Quote] = {}
-    unquoted = []
-    for passage in given.evidence:
-        chunk = chunks.id_of(passage.evidence_id)
-        stance = stances.get(chunk) if chunk else None
-        if chunk is None or stance is None or stance == "silent":
-            continue
-        quotes = chunks.quotes(chunk, passage.quote, _SCORE[stance])
-        found.update({(quote.evidence_id, quote.start, quote.end): quote for quote in quotes})
-        if passage.quote.strip() and not quotes and located(passage.quote, chunks.sources[chunk]) is None:
-            unquoted.append(chunk)
-    return tuple(found.values()), unquoted
-
-
-def _contradiction(claim: Claim, passage: Passage, chunks: Chunks, given: Verdict) -> Contradiction | None:
-    """The two places that contradict each other; None unless claim and chunk both have the words.
+def _contradiction(claim: Claim, placed: _Placed, chunks: Chunks, given: Verdict) -> Contradiction | None:
+    """The two places that contradict each other; all of the claim where its words at fault aren't in it.
 
     A model is shown the line that names a chunk's source, and may find the contradiction there.
     """
-    chunk = chunks.id_of(passage.evidence_id)
-    if chunk is None or _STANCES.get(str(passage.stance)) != "contradicts":
+    passage, chunk = placed.passage, placed.chunk
+    if chunk is None:
         return None
     mine = located(passage.claim_words, claim.text, claim.markers)
     theirs = located(passage.quote, chunks.texts[chunk])
     in_source = _in_source(claim, passage, chunk, chunks, given)
-    if mine is None or (theirs is None and not in_source):
+    if theirs is None and not in_source:
         return None
+    mine_start, mine_end = (mine.start, mine.end) if mine else (0, len(claim.text))
     start, end = (0, 0) if in_source or theirs is None else (theirs.start, theirs.end)
     sure = normalised("confidence", given.confidence).value
     return Contradiction(
         kind="source" if in_source else "stated",
-        claim_start=mine.start,
-        claim_end=mine.end,
-        claim_text=claim.text[mine.start : mine.end],
+        claim_start=mine_start,
+        claim_end=mine_end,
+        claim_text=claim.text[mine_start:mine_end],
         evidence_id=chunk,
         evidence_start=start,
         evidence_end=end,
@@ -284,19 +434,28 @@ def _in_source(claim: Claim, passage: Passage, chunk: str, chunks: Chunks, given
 
 
 _SOURCES: dict[ClaimVerdict, tuple[Stance, ...]] = {
-    **dict.fromkeys(("supported", "partial"), ("supports", "partly")),
+    **dict.fromkeys(("supported", "partial"), ("supports", "supports_together")),
     "contradicted": ("contradicts",),
 }
 """What a chunk must say to be a source of the verdict."""
 
 
-def _issue(word: ClaimVerdict, given: Verdict, unquoted: Sequence[str]) -> str | None:
+def _issue(word: ClaimVerdict, given: Verdict, passages: Sequence[_Placed]) -> str | None:
     parts = []
     if word != "supported":
         parts.append(given.reasoning.strip())
+    unquoted = [
+        each.chunk
+        for each in passages
+        if each.chunk and each.stance in _SCORE and each.passage.quote.strip() and not each.found
+    ]
     if unquoted:
-        parts.append(f"The words quoted from {', '.join(dict.fromkeys(unquoted))} are not there.")
+        parts.append(f"The words quoted from {in_a_row(list(dict.fromkeys(unquoted)))} are not there.")
     return " ".join(filter(None, parts)) or None
+
+
+def _steps(given: Verdict) -> str:
+    return " ".join(filter(None, (given.calculation.strip(), given.reasoning.strip())))
 
 
 # Whether each reference of a sentence supports it, from what the verifier said about the chunks.
@@ -304,7 +463,13 @@ def _issue(word: ClaimVerdict, given: Verdict, unquoted: Sequence[str]) -> str |
 # A sentence may be judged in several claims: one chunk then supports one of them, another chunk another, and neither is
 # redundant. So each reference is judged once a sentence, and recorded with the claim it has most to do with.
 
-_CLOSEST: tuple[Stance | None, ...] = ("supports", "contradicts", "partly", "silent", None)
+_CLOSEST: tuple[Stance | None, ...] = (
+    "supports",
+    "contradicts",
+    "supports_together",
+    "leaves_open",
+    None,
+)
 """Which of several stances on the claims of a sentence tells most of a reference."""
 
 
@@ -347,7 +512,7 @@ def _reference(cited: str, group: Sequence[Judged], chunks: Chunks) -> Reference
         return finding("contradicts", 0.0, owner.check.issue or "It contradicts this.")
     if others := _others_suffice(cited, group):
         return finding("redundant", 0.0, f"{' and '.join(others)} support this without it.")
-    if "partly" in stances:
+    if "supports_together" in stances:
         return finding("partly_supports", owner.check.support, "It supports part of this.")
     if stances == {None} or any(each.check.verdict == "unscored" for each in group):
         return finding("unchecked", None, "The verifier did not say whether it supports this.")
@@ -371,7 +536,9 @@ def _better(group: Sequence[Judged]) -> str | None:
     """Return a chunk that the sentence doesn't cite and that supports a claim of it that nothing cited supports."""
     for each in group:
         cited = each.check.claim.cited
-        if each.check.verdict != "supported" or any(each.stances.get(c) in ("supports", "partly") for c in cited):
+        if each.check.verdict != "supported" or any(
+            each.stances.get(c) in ("supports", "supports_together") for c in cited
+        ):
             continue
         for chunk, stance in each.stances.items():
             if stance == "supports" and chunk not in cited:

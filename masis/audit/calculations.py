@@ -1,0 +1,249 @@
+"""Check a calculation that somebody gives for a figure: "180 / 240 = 75%", "12 of 48 is 25%", "1.2 + 0.3 million".
+
+Only plain arithmetic is read: the four operations, shares ("12 of 48"), percentages, and words for thousands, millions
+and billions. What holds anything else is neither right nor wrong. Times are linear in the text, and nothing is
+evaluated but numbers.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+LONGEST = 400
+"""Characters of a calculation that is read."""
+CONSTANTS = frozenset({1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 24, 30, 52, 60, 100, 365, 366, 1_000, 1_024, 3_600})
+"""Numbers that a calculation may use though no evidence has them: months, hours, per cent, small counts."""
+
+_SCALES = {
+    **dict.fromkeys(("thousand", "tausend", "mille", "mil", "k"), 1e3),
+    **dict.fromkeys(("million", "millions", "mio", "m", "millionen", "millones", "milioni"), 1e6),
+    **dict.fromkeys(("billion", "billions", "bn", "mrd", "milliarden", "milliards"), 1e9),
+}
+_NUMBER = r"\d{1,3}(?:[,'’\u00a0\u202f ]\d{3})+(?:\.\d+)?|\d+(?:[.,]\d+)?|\.\d+"
+_TOKEN = re.compile(
+    rf"\s*(?:(?P<number>{_NUMBER})|(?P<operator>[-+*/()×÷−–:·]|\bx\b|\bof\b|\bplus\b|\bminus\b|\btimes\b)"
+    r"|(?P<percent>%|\bper\s?cent\b|\bpercent\b|\bProzent\b)|(?P<word>[^\W\d_]+(?:[.²³/][^\W\d_]*)*|[$€£¥°²³.,]))",
+    re.IGNORECASE,
+)
+_EQUALS = re.compile(r"=|≈|≃|~|\bis\b|\bequals\b|\bergibt\b|→|⇒", re.IGNORECASE)
+_OPERATORS = {
+    "×": "*", "x": "*", "·": "*", "times": "*", "÷": "/", ":": "/", "of": "of", "−": "-", "–": "-",
+    "plus": "+", "minus": "-",
+}  # fmt: skip
+
+
+class Calculation(NamedTuple):
+    """What a calculation comes to.
+
+    ``right`` says whether all its sides are equal; None where it can't be read. ``operands`` are the numbers that it
+    starts from, those of its results left out.
+    """
+
+    right: bool | None
+    operands: tuple[float, ...] = ()
+
+
+class _Side(NamedTuple):
+    value: float
+    operands: tuple[float, ...]
+    computed: bool
+    step: float
+    """Half of the last digit that a plain number gives: what rounding may hide."""
+
+
+def check_calculation(text: str) -> Calculation:
+    """Return whether a calculation is right, as far as it can be read.
+
+    Args:
+        text: Sides joined by ``=``; several calculations are parted by semicolons or line breaks.
+
+    Example:
+        >>> check_calculation("180 / 240 = 75%").right
+        True
+        >>> check_calculation("180 / 240 = 70%").right
+        False
+        >>> check_calculation("from the table") .right is None
+        True
+
+    """
+    operands: list[float] = []
+    found: list[bool] = []
+    results: list[float] = []
+    for part in re.split(r"[;\n]", text[:LONGEST]):
+        sides = [_side(side) for side in _EQUALS.split(part)]
+        if len(sides) < 2 or any(side is None for side in sides):
+            continue
+        known = [side for side in sides if side is not None]
+        computed = [side for side in known if side.computed]
+        if not computed:
+            continue
+        operands += [each for side in computed for each in side.operands if each not in results]
+        results += [side.value for side in known]
+        first = computed[0]
+        found.append(all(_equal(first, side) for side in known if side is not first))
+    return Calculation(all(found) if found else None, tuple(operands))
+
+
+def unknown_operands(calculation: Calculation, texts: Iterable[str]) -> tuple[float, ...]:
+    """Return the numbers that a calculation starts from and none of the texts has, constants left out.
+
+    A number may stand in a text with or without the word for its scale ("1.2 million" for 1,200,000).
+    """
+    known = {value for text in texts for value in _numbers(text)}
+    wanted = [each for each in calculation.operands if each not in CONSTANTS]
+    return tuple(
+        each
+        for each in dict.fromkeys(wanted)
+        if not any(math.isclose(each, value * scale, rel_tol=1e-9) for value in known for scale in _READINGS)
+    )
+
+
+_READINGS = (1.0, 1e3, 1e6, 1e9, 1e-2, 1e2)
+
+
+def _numbers(text: str) -> set[float]:
+    return {value for found in re.findall(_NUMBER, text) for value in _values(found)}
+
+
+def _values(written: str) -> tuple[float, ...]:
+    """Return what a numeral may mean: a comma groups digits, or stands before decimals."""
+    plain = re.sub(r"['’\u00a0\u202f ]", "", written)
+    readings = {plain.replace(",", "")}
+    if plain.count(",") == 1 and "." not in plain:
+        readings.add(plain.replace(",", "."))
+    return tuple(float(each) for each in readings)
+
+
+def _equal(computed: _Side, other: _Side) -> bool:
+    """Return whether two sides agree, but for the rounding that the written number shows; per cent counts as share."""
+    step = max(other.step, computed.step if not computed.operands else 0.0) * 1.001 + 1e-9 * abs(other.value)
+    readings = (other.value, other.value / 100, other.value * 100)
+    scale = (1.0, 0.01, 100.0)
+    return any(
+        abs(computed.value - value) <= max(step * factor, 0.0005 * abs(value))
+        for value, factor in zip(readings, scale, strict=True)
+    )
+
+
+class _Token(NamedTuple):
+    kind: str
+    value: float = 0.0
+    step: float = 0.0
+
+
+def _side(text: str) -> _Side | None:
+    """Return what one side of a calculation comes to; None where it isn't plain arithmetic."""
+    tokens = _tokens(text)
+    if tokens is None or not any(token.kind == "number" for token in tokens):
+        return None
+    reader = _Reader(tokens)
+    try:
+        value = reader.total()
+    except (_NoArithmetic, ZeroDivisionError, OverflowError):
+        return None
+    if not reader.ended or not math.isfinite(value):
+        return None
+    numbers = [token for token in tokens if token.kind == "number"]
+    computed = len(numbers) > 1
+    return _Side(
+        value,
+        tuple(token.value for token in numbers) if computed else (),
+        computed,
+        0.0 if computed else numbers[0].step,
+    )
+
+
+def _tokens(text: str) -> list[_Token] | None:
+    tokens: list[_Token] = []
+    at = 0
+    stripped = text.rstrip()
+    while at < len(stripped):
+        found = _TOKEN.match(stripped, at)
+        if found is None:
+            return None
+        at = found.end()
+        if found["number"]:
+            value = _values(found["number"])
+            decimals = re.search(r"[.,](\d+)\Z", found["number"])
+            grouped = "," in found["number"] and len(value) == 1
+            digits = 0 if decimals is None or (grouped and "." not in found["number"]) else len(decimals[1])
+            # "1,500" in a calculation is fifteen hundred: three digits behind a comma group
+            best = max(value) if decimals is not None and len(decimals[1]) == 3 else min(value)
+            tokens.append(_Token("number", best, 0.5 * 10.0**-digits))
+        elif found["operator"]:
+            written = found["operator"].lower()
+            tokens.append(_Token(_OPERATORS.get(written, written)))
+        elif found["percent"]:
+            _scale_last(tokens, 0.01)
+        elif (scale := _SCALES.get(found["word"].lower().rstrip("."))) is not None:
+            _scale_last(tokens, scale)
+    return tokens
+
+
+def _scale_last(tokens: list[_Token], factor: float) -> None:
+    if tokens and tokens[-1].kind == "number":
+        last = tokens[-1]
+        tokens[-1] = _Token("number", last.value * factor, last.step * factor)
+
+
+class _NoArithmetic(Exception):
+    pass
+
+
+_DEEPEST = 20
+
+
+class _Reader:
+    """Reads sums of products of numbers and brackets."""
+
+    def __init__(self, tokens: Sequence[_Token]) -> None:
+        self._tokens, self._at, self._depth = tokens, 0, 0
+
+    @property
+    def ended(self) -> bool:
+        return self._at == len(self._tokens)
+
+    def total(self) -> float:
+        value = self._product()
+        while (kind := self._kind()) in ("+", "-"):
+            self._at += 1
+            right = self._product()
+            value = value + right if kind == "+" else value - right
+        return value
+
+    def _product(self) -> float:
+        value = self._factor()
+        while (kind := self._kind()) in ("*", "/", "of"):
+            self._at += 1
+            right = self._factor()
+            # "25% of 48" takes a share, "12 of 48" is one
+            value = value * right if kind == "*" or (kind == "of" and value < 1) else value / right
+        return value
+
+    def _factor(self) -> float:
+        kind = self._kind()
+        if kind == "-":
+            self._at += 1
+            return -self._factor()
+        if kind == "(":
+            self._depth += 1
+            if self._depth > _DEEPEST:
+                raise _NoArithmetic
+            self._at += 1
+            value = self.total()
+            if self._kind() != ")":
+                raise _NoArithmetic
+            self._at += 1
+            self._depth -= 1
+            return value
+        if kind != "number":
+            raise _NoArithmetic
+        value = self._tokens[self._at].value
+        self._at += 1
+        return value
+
+    def _kind(self) -> str:
+        return self._tokens[self._at].kind if self._at < len(self._tokens) else ""
