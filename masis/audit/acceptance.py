@@ -146,9 +146,13 @@ def claim_reasons(checks: Sequence[ClaimCheck]) -> tuple[ReviewReason, ...]:
         for verdict, code, template in ACCUSATIONS
         if (count := verdicts.count(verdict))
     ]
-    if count := sum(check.verdict == "supported" and bool(check.contradictions) for check in checks):
+    beside = [check for check in checks if check.verdict == "supported" and check.contradictions]
+    if count := sum(not check.sources_disagree for check in beside):
         message = f"The evidence seems to contradict {counted(count, 'claim')} that it supports otherwise."
         reasons.append(ReviewReason(code="contradicted_claim", message=message))
+    if count := sum(check.sources_disagree for check in beside):
+        message = f"The sources disagree on {counted(count, 'claim')}."
+        reasons.append(ReviewReason(code="conflicting_evidence", message=message))
     if count := verdicts.count("unverifiable"):
         message = f"{counted(count, 'claim')} could not be confirmed."
         reasons.append(ReviewReason(code="unconfirmed_claim", message=message))

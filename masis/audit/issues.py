@@ -269,6 +269,10 @@ def _unverified(check: ClaimCheck, grade: Severity) -> Issue:
         "unverifiable": "The checks could not decide this.",
         "partial": "The evidence supports part of this claim, not all of it.",
     }.get(check.verdict, "No evidence supports this claim.")
+    if check.abstained == "either_way":
+        opening = "Can be read either way"
+    elif check.sources_disagree:
+        opening = "The sources disagree"
     return _issue(
         "claims",
         type_,

@@ -27,7 +27,7 @@ from masis.views.headline import headline
 from masis.views.log_entries import entry_number, entry_word
 from masis.views.numbers import score_text
 from masis.views.story import asks_for_a_person, what_failed
-from masis.views.words import REASONING, REASONING_SHOWN, VERDICT, stands, unanswered_words
+from masis.views.words import REASONING, REASONING_SHOWN, stands, unanswered_words, verdict_word
 
 NOTE = option("Anything else worth recording.", default="")
 
@@ -128,7 +128,7 @@ def _found(iteration: Iteration) -> Iterator[str]:
     scores = (("quality", iteration.quality_score), ("confidence", iteration.critique.confidence))
     yield from ("", "Audit: " + ", ".join(f"{name} {score_text(value)}" for name, value in scores))
     for check in iteration.claims:
-        yield f"  {VERDICT[check.verdict].text:<14} {shortened(' '.join(check.claim.text.split()), 200)}"
+        yield f"  {verdict_word(check).text:<16} {shortened(' '.join(check.claim.text.split()), 200)}"
     if iteration.issues:
         yield from ("", "Issues")
     for issue in sorted(iteration.issues, key=lambda issue: not issue.major):

@@ -18,7 +18,7 @@ from masis.schema.wording import counted, shortened
 from masis.views.markdown import drawable
 from masis.views.numbers import score_text
 from masis.views.scores import values
-from masis.views.words import REASON, REFERENCE, SCORE, VERDICT, Tone, Word
+from masis.views.words import REASON, REFERENCE, SCORE, Tone, Word, verdict_word
 
 if TYPE_CHECKING:
     import altair as alt
@@ -116,7 +116,7 @@ def _score_table(original: Iteration, revised: Iteration | None) -> str:
 def _answer(iteration: Iteration, part: int = 1) -> str:
     answer, most = iteration.answer, _ANSWER_SHOWN // part
     marks = [
-        _Mark(check.claim.start, check.claim.end, VERDICT[check.verdict])
+        _Mark(check.claim.start, check.claim.end, verdict_word(check))
         for check in iteration.claims
         if check.claim.start is not None and check.claim.end is not None
     ]

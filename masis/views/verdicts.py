@@ -8,7 +8,7 @@ from masis.schema.audit import Citation, ClaimCheck, ReferenceCheck, ResolvedBy
 from masis.schema.run import Iteration
 from masis.schema.wording import figures_not_in_evidence, shortened
 from masis.settings import OFFLINE
-from masis.views.words import REFERENCE, VERDICT, LabelData, label, model_words
+from masis.views.words import REFERENCE, LabelData, label, model_words, verdict_word
 
 LONGEST_CLAIM = 300
 WITHOUT_PASSAGE = "The check found it right without a passage to cite."
@@ -105,7 +105,7 @@ def claims(iteration: Iteration) -> list[ClaimData]:
 def _claim(check: ClaimCheck) -> ClaimData:
     data: ClaimData = {
         "text": shortened(check.claim.text, LONGEST_CLAIM),
-        "label": label(VERDICT[check.verdict]),
+        "label": label(verdict_word(check)),
         "says": list(_claim_says(check)),
         "by": "" if check.judged_by == OFFLINE else model_words(check.judged_by),
     }
@@ -128,7 +128,7 @@ def _claim_says(check: ClaimCheck) -> list[str]:
         says = [*(each for each in says if each != figures), _sentence(figures)]
     if not says or check.verified:
         unnamed = check.verdict == "supported" and not check.sources
-        says = [WITHOUT_PASSAGE if unnamed else f"{VERDICT[check.verdict].meaning}.", *says]
+        says = [WITHOUT_PASSAGE if unnamed else f"{verdict_word(check).meaning}.", *says]
     if check.steps:
         says.append(_sentence(check.steps))
     if check.claim.statement:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal, NamedTuple, TypedDict, get_args
 
 from masis.schema.answers import NoAnswerCode
+from masis.schema.audit import ClaimCheck
 from masis.schema.calls import Replayed
 from masis.schema.case import Case, Severity
 from masis.schema.review import CaseState, EntryKind, EntrySource, Standing, Verdict
@@ -176,6 +177,17 @@ VERDICT: dict[str, Word] = {
     "unscored": Word("unscored", "calm", "No verdict could be reached"),
 }
 
+_EITHER_WAY = Word("either way", "calm", "It can be read in two ways, and the verdict depends on which")
+_SOURCES_DISAGREE = Word("sources disagree", "warn", "One chunk supports it, another denies it")
+
+
+def verdict_word(check: ClaimCheck) -> Word:
+    """Return the word for a claim's verdict; one that can be read either way, or that sources dispute, has its own."""
+    if check.abstained == "either_way":
+        return _EITHER_WAY
+    return _SOURCES_DISAGREE if check.sources_disagree else VERDICT[check.verdict]
+
+
 REFERENCE: dict[str, Word] = {
     "fabricated": Word("fabricated", "bad", "Points at evidence that does not exist"),
     "misattributed": Word("misattributed", "warn", "Another chunk of evidence supports it"),
@@ -267,7 +279,7 @@ REASON: dict[ReviewCode, Word] = {
     "safety": Word("safety", "bad", f"{_MUST_LOOK}: a safety issue is open"),
     "instruction": Word("instruction", "bad", f"{_MUST_LOOK}: text in answer or evidence instructs its reader"),
     "insufficient_evidence": Word("too little evidence", "bad", f"{_MUST_LOOK}: the screening found too little"),
-    "conflicting_evidence": Word("studies conflict", "calm", f"{_NOT_CERTIFIED}: the screened studies conflict"),
+    "conflicting_evidence": Word("sources conflict", "calm", f"{_NOT_CERTIFIED}: sources of the evidence conflict"),
     "not_all_checked": Word(
         "not all checked", "calm", f"{_NOT_CERTIFIED}: a part lies beyond the limits of the settings"
     ),
