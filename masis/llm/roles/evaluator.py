@@ -1,8 +1,8 @@
 """The judge with a model: four scores by a rubric with anchors, and a reason for each (MASIS-EVAL-P1, MASIS-EVAL-P3).
 
-Question first, then the answer, then the findings of the citation audit as hard constraints, with the constants of the
-settings. Question and evidence stand before the answer, where all calls of a run share them. What the model does with
-the constraints is checked in code afterwards (``masis/audit/evaluation.py``).
+Question first, then the answer, then the findings of the citation audit. Question and evidence stand before the answer,
+where all calls of a run share them. The bounds that the findings set are laid on in code afterwards
+(``masis/audit/evaluation.py``) and aren't told: a judge that knows them spends words on them and can't hold to them.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class ModelEvaluator:
         """
         try:
             reply = self.asker.ask(
-                prompt(context, critique, self.settings, self.asker.control.fence),
+                prompt(context, critique, self.asker.control.fence),
                 EvaluationReply,
                 max_tokens=TOKENS_MOST,
                 temperature=self.temperature,
@@ -53,7 +53,7 @@ class ModelEvaluator:
         return judgement(reply)
 
 
-def prompt(context: AuditContext, critique: Critique, settings: Settings, mark: str) -> Prompt:
+def prompt(context: AuditContext, critique: Critique, mark: str) -> Prompt:
     """What the judge is sent."""
     audit = context.citation_audit
     findings = {
@@ -66,24 +66,7 @@ def prompt(context: AuditContext, critique: Critique, settings: Settings, mark: 
         mark,
         question_and_evidence(context.query, context.evidence),
         [answer(context.answer), rows("CITATION_AUDIT", [findings])],
-        constants(settings),
     )
-
-
-def constants(settings: Settings) -> dict[str, str]:
-    """The numbers of the prompt file, from the settings that the clamps in code go by."""
-    values: dict[str, float] = {
-        "hallucination_cap": settings.hallucination_faithfulness_cap,
-        "uncited_cap": settings.uncited_faithfulness_cap,
-        "uncited_cap_from": settings.uncited_cap_from,
-        "many_uncited_cap": settings.many_uncited_faithfulness_cap,
-        "many_uncited_cap_from": settings.many_uncited_cap_from,
-        "faithfulness_weight": settings.faithfulness_weight,
-        "relevance_weight": settings.relevance_weight,
-        "completeness_weight": settings.completeness_weight,
-        "reasoning_weight": settings.reasoning_weight,
-    }
-    return {name: f"{value:g}" for name, value in values.items()}
 
 
 def judgement(reply: EvaluationReply) -> EvaluationJudgement:
