@@ -257,7 +257,7 @@ _UNVERIFIED: dict[ClaimVerdict, tuple[IssueType, str, str]] = {
     "contradicted": ("contradiction", "contradicted_claim", "The evidence contradicts"),
     "unverifiable": ("missing_info", "unverifiable_claim", "Not confirmed"),
     "partial": ("unsupported", "partly_supported_claim", "Supported only in part"),
-    "unscored": ("unsupported", "unscored_claim", "Claim not supported by sources"),
+    "unscored": ("missing_info", "unscored_claim", "Not judged"),
     "unsupported": ("unsupported", "unsupported_claim", "Claim not supported by sources"),
 }
 """By verdict: type, rule, and how the description begins."""
