@@ -147,7 +147,7 @@ def counting(prompt_tokens: int) -> Behaviour:
     return Behaviour(text=json.dumps(GOOD), prompt_tokens=prompt_tokens)
 
 
-def test_a_prompt_that_the_server_cut_is_an_error_with_its_cure_whatever_it_replied_and_the_tokens_are_counted() -> None:
+def test_a_prompt_that_the_server_cut_is_an_error_with_its_cure_whatever_it_replied() -> None:
     control = RunControl()
     with ModelServer([counting(2_048), says(GOOD)]) as server:
         with pytest.raises(ContextFull, match=r"the server read only 2,048 tokens of a question of 48,"):

@@ -354,8 +354,8 @@ class _Asking(Generic[R]):
         if self.model.capabilities.cut_the_prompt(sent, reply.tokens):
             raise TryFailed(
                 "too_long",
-                f"the server read only {reply.tokens.prompt:,} tokens of a question of {len(sent):,} characters: it cut "
-                f"question and evidence to its context. {LARGER_CONTEXT}",
+                f"the server read only {reply.tokens.prompt:,} tokens of a question of {len(sent):,} characters: "
+                f"it cut question and evidence to its context. {LARGER_CONTEXT}",
                 raw=reply.text,
                 answered_by=reply.answered_by,
                 tokens=reply.tokens,

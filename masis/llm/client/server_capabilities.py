@@ -32,6 +32,8 @@ _UNSPACED = re.compile(
 """Thai, Lao, Tibetan, Burmese, Khmer, kana and Han: scripts that put no blanks between words."""
 CHARACTERS_A_TOKEN_MOST = 4
 """Of those scripts: tokenizers take 1 to 3 characters a token there."""
+SMALLEST_CONTEXT = 256
+"""Tokens that every model reads: what is shorter isn't cut, whatever a server says that it counted."""
 MODES_IN_WORDS: dict[ReplyMode, str] = {
     "json_schema": "a strict schema",
     "json_object_schema": "JSON mode with the schema beside it",
@@ -78,7 +80,10 @@ class ServerCapabilities:
         counted = tokens.prompt + tokens.cached + tokens.written
         if tokens.prompt <= 0:
             return False
-        words_a_token = least_tokens(sent) / counted
+        words = least_tokens(sent)
+        if words < SMALLEST_CONTEXT:
+            return False
+        words_a_token = words / counted
         with self._lock:
             if words_a_token > self._words_a_token and 2 * counted >= self._most_counted:
                 return True
