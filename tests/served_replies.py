@@ -235,8 +235,6 @@ def _critique(answer: str, chunks: list[tuple[str, str]], issues: str) -> Json:
         "critique_reasoning": "Each sentence was looked for in the evidence.",
         "issues": [issue] if faulty else [],
         "conflicting_evidence": [],
-        "hallucination_detected": False,
-        "needs_retry": faulty,
         "confidence": 0.6 if faulty else 0.9,
         "overall_quality_score": 0.6 if faulty else 0.9,
         "critique_confidence": 0.8,

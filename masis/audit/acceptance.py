@@ -7,14 +7,14 @@ docs/trust.md states the rule for people. Nothing here reads a store or a model.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from math import prod
 from typing import NamedTuple
 
 from masis.audit.control import routing
-from masis.audit.critique import NOT_RUN
-from masis.audit.issues import about_same_words
-from masis.schema.audit import ClaimCheck, Score
+from masis.audit.critique import NOT_RUN, SOURCE_CONFLICT
+from masis.audit.issues import GROUNDLESS, about_same_words
+from masis.schema.audit import ClaimCheck, Issue, Score
 from masis.schema.case import Case, ClaimVerdict, Evidence, Severity
 from masis.schema.run import (
     Acceptance,
@@ -26,10 +26,10 @@ from masis.schema.run import (
     Run,
     TerminationReason,
 )
-from masis.schema.wording import counted, figures_not_in_evidence
+from masis.schema.wording import counted, figures_not_in_evidence, shortened
 from masis.settings import OFFLINE, Settings
 
-RULE_VERSION = "8"
+RULE_VERSION = "9"
 """Raised with every change of what is checked; stored with each run. docs/trust.md says what is checked."""
 
 ACCUSATIONS: tuple[tuple[ClaimVerdict, ReviewCode, str], ...] = (
@@ -262,6 +262,92 @@ def disagreement(iteration: Iteration) -> float:
     return max(opinions) - min(opinions) if len(opinions) > 1 else 1.0
 
 
+def contested_words(iteration: Iteration, settings: Settings) -> tuple[ReviewReason, ...]:
+    """Return where critic and verifier disagree about the same words.
+
+    The critic says of words, or of the answer as a whole, that the evidence doesn't support them, and the verifier
+    found nothing against them. Or the verifier found words contradicted, and the critic is content with them and with
+    the answer. Rules that criticise by the verifier's own verdicts (offline) can't disagree with it.
+    """
+    doubted = [
+        issue
+        for issue in iteration.issues
+        if issue.source == "critic"
+        and issue.type in GROUNDLESS
+        and issue.rule != SOURCE_CONFLICT
+        and not _doubted_by_others(issue, iteration)
+    ]
+    reasons = []
+    if doubted:
+        words = _quoted(issue.quote or issue.description for issue in doubted)
+        message = (
+            f"The critic says that the evidence doesn't support {words}; the claim check found nothing against it."
+        )
+        reasons.append(ReviewReason(code="disagreement", message=message))
+    confidence = _raw(iteration.critique.scores, "confidence", iteration.critique.confidence)
+    content = confidence is not None and confidence >= settings.review_threshold
+    if content and iteration.critique.judged_by.model != OFFLINE:
+        accused = [issue for issue in iteration.issues if issue.source == "critic" and issue.type in GROUNDLESS]
+        missed = [
+            check.claim.text
+            for check in iteration.claims
+            if check.verdict == "contradicted" and not any(_may_mean(issue, check) for issue in accused)
+        ]
+        if missed:
+            message = (
+                f"The claim check found {_quoted(missed)} contradicted; the critic found nothing against it and has a "
+                f"confidence of {confidence:.2f} in the answer."
+            )
+            reasons.append(ReviewReason(code="disagreement", message=message))
+    return tuple(reasons)
+
+
+_Span = tuple[int | None, int | None]
+
+
+def _may_mean(issue: Issue, check: ClaimCheck) -> bool:
+    """Return whether the critic's issue can be about the words of the claim: an issue without words can be."""
+    return issue.start is None or _overlap((issue.start, issue.end), (check.claim.start, check.claim.end))
+
+
+def _doubted_by_others(issue: Issue, iteration: Iteration) -> bool:
+    """Return whether claims or citations leave the words of the critic's issue unconfirmed as well.
+
+    Where the issue quotes no words of the answer, any words that they leave unconfirmed may be meant.
+    """
+    others: list[_Span] = [
+        (check.claim.start, check.claim.end)
+        for check in iteration.claims
+        if check.verdict != "supported" or check.contradictions
+    ]
+    others += [
+        (other.start, other.end)
+        for other in iteration.issues
+        if other.source in ("citations", "claims") and other.type in GROUNDLESS and other.major
+    ]
+    if issue.start is None:
+        return bool(others)
+    return any(_overlap((issue.start, issue.end), span) for span in others)
+
+
+def _overlap(one: _Span, other: _Span) -> bool:
+    if None in (*one, *other):
+        return False
+    return (one[0] or 0) < (other[1] or 0) and (other[0] or 0) < (one[1] or 0)
+
+
+CONTESTED_SHOWN = 3
+"""Passages that a reason quotes; the page shows them all."""
+
+
+def _quoted(texts: Iterable[str]) -> str:
+    """Return the first of the texts in quotation marks, each once, with how many more there are."""
+    distinct = list(dict.fromkeys(texts))
+    shown = ", ".join(f"“{shortened(text, 80)}”" for text in distinct[:CONTESTED_SHOWN])
+    more = len(distinct) - CONTESTED_SHOWN
+    return f"{shown} and {more} more" if more > 0 else shown
+
+
 def _raw(scores: tuple[Score, ...], name: str, final: float | None) -> float | None:
     """Return the score before any rule, as a share of 1 (MASIS-CRITIC-P5)."""
     raw = next((score.raw for score in scores if score.name == name), None)
@@ -398,9 +484,10 @@ def _at_least(name: CheckName, value: float | None, least: float, code: ReviewCo
 
 
 def _disagreement(judged: Iteration, settings: Settings) -> _Check:
-    """Citation engine, critic and evaluator must agree, and judges asked several times with themselves."""
+    """Critic and verifier must agree about each word, all scores about the answer, and a judge with itself."""
     apart = disagreement(judged)
-    reasons = list(_judges_apart(judged, settings))
+    contested = contested_words(judged, settings)
+    reasons = [*contested, *_judges_apart(judged, settings)]
     scored = judged.critique.confidence is not None
     if scored and apart > settings.review_disagreement:
         message = (
@@ -408,7 +495,9 @@ def _disagreement(judged: Iteration, settings: Settings) -> _Check:
             "passes without a person."
         )
         reasons.append(ReviewReason(code="disagreement", message=message))
-    return _Check("disagreement", f"{apart:.2f}, at most {settings.review_disagreement:.2f} is asked", tuple(reasons))
+    words = "critic and claim check differ about words of the answer; " if contested else ""
+    detail = f"{words}scores {apart:.2f} apart, at most {settings.review_disagreement:.2f} is asked"
+    return _Check("disagreement", detail, tuple(reasons))
 
 
 def _judges_apart(judged: Iteration, settings: Settings) -> Iterator[ReviewReason]:

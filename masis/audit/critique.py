@@ -1,8 +1,8 @@
 """Critique: what a demanding reader objects to, and the rules in code around it.
 
-Confidence normalised (MASIS-CRITIC-P5), hallucination and retry forced by fabricated references (MASIS-CRITIC-P3),
-confidence times the penalty factor (MASIS-CRITIC-P6). CRITIC-LOOP-CRITIC-OUTPUT: issues, quality score,
-confidence in the critique, ``has_major_issues``.
+Confidence normalised (MASIS-CRITIC-P5), hallucination and retry forced by fabricated references (MASIS-CRITIC-P3) and
+by the issues that are open, confidence times the penalty factor (MASIS-CRITIC-P6). CRITIC-LOOP-CRITIC-OUTPUT: issues,
+quality score, confidence in the critique, ``has_major_issues``.
 """
 
 from __future__ import annotations
@@ -34,7 +34,11 @@ class Objection(NamedTuple):
 
 
 class CritiqueJudgement(NamedTuple):
-    """What the critic says, before any rule in code. Numbers come as given: 0.85, 85 or nonsense."""
+    """What the critic says, before any rule in code. Numbers come as given: 0.85, 85 or nonsense.
+
+    ``hallucination_detected`` and ``needs_retry`` are the critic's own word, which can only add to what follows from
+    the issues.
+    """
 
     confidence: Any
     hallucination_detected: bool
@@ -50,6 +54,28 @@ class CritiqueJudgement(NamedTuple):
     notes: tuple[str, ...] = ()
     samples: dict[str, tuple[float | None, ...]] = {}  # noqa: RUF012 - never mutated
     hallucination_votes: tuple[int, int] | None = None
+
+
+ALWAYS_HALLUCINATION: frozenset[IssueType] = frozenset({"hallucination", "contradiction"})
+"""Types of issues that say outright that the answer states or cites what the evidence doesn't say, or denies it."""
+SOURCE_CONFLICT = "source_conflict"
+"""The rule of an issue that says that chunks disagree: the answer keeps to one of them."""
+
+
+def is_hallucination(type_: IssueType, rule: str, severity: Severity) -> bool:
+    """Return whether an issue says that the answer states something that isn't in the evidence.
+
+    Of the unsupported statements, the serious ones: a sentence without a citation is one of severity medium.
+    """
+    if type_ == "unsupported":
+        return severity in ("critical", "high")
+    return type_ in ALWAYS_HALLUCINATION and rule != SOURCE_CONFLICT
+
+
+def reports_hallucination(judgement: CritiqueJudgement) -> bool:
+    """Return whether the critic reports a hallucination, in a flag or by one of its issues."""
+    own = (is_hallucination(each.type, each.rule, each.severity) for each in judgement.objections)
+    return judgement.hallucination_detected or any(own)
 
 
 class Critic(Protocol):
@@ -70,20 +96,21 @@ def ruled(
     judged_by: JudgedBy,
     notes: tuple[str, ...] = (),
 ) -> Critique:
-    """The critique after the rules: penalties on confidence, forced hallucination and retry, major issues.
+    """The critique after the rules: penalties on confidence, hallucination and retry by the issues, major issues.
 
-    ``issues`` is the merged list of citations, claims and critic. A critic that failed leaves what the citations prove
-    and what an earlier iteration found and the revision left open.
+    ``issues`` is the merged list of citations, claims and critic, with what an earlier iteration found and the revision
+    left open. A critic that failed leaves what the others found.
     """
     major = any(issue.major for issue in issues)
-    proven = audit.hallucination_detected or any(
-        issue.carried_from is not None and issue.type == "hallucination" for issue in issues
+    hallucinated = audit.hallucination_detected or any(
+        is_hallucination(issue.type, issue.rule, issue.severity) for issue in issues
     )
+    retry = audit.needs_retry or major
     if isinstance(judgement, Unscored):
         return Critique(
             confidence=None,
-            hallucination_detected=proven,
-            needs_retry=audit.needs_retry,
+            hallucination_detected=hallucinated,
+            needs_retry=retry,
             overall_quality_score=None,
             critique_confidence=None,
             critique_reasoning="",
@@ -96,11 +123,11 @@ def ruled(
     quality, own = score_of("overall_quality_score", judgement), score_of("critique_confidence", judgement)
     return Critique(
         confidence=confidence.value,
-        hallucination_detected=judgement.hallucination_detected or proven,
+        hallucination_detected=judgement.hallucination_detected or hallucinated,
         unsupported_claims=judgement.unsupported_claims,
         logical_gaps=judgement.logical_gaps,
         conflicting_evidence=judgement.conflicting_evidence,
-        needs_retry=judgement.needs_retry or audit.needs_retry,
+        needs_retry=judgement.needs_retry or retry,
         overall_quality_score=quality.value,
         critique_confidence=own.value,
         critique_reasoning=judgement.critique_reasoning,

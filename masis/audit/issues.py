@@ -14,7 +14,7 @@ from itertools import count
 from typing import NamedTuple, get_args
 
 from masis.audit.claims import passes, severity
-from masis.audit.critique import Objection
+from masis.audit.critique import SOURCE_CONFLICT, Objection
 from masis.audit.text.comparison import quotation_key
 from masis.audit.text.instructions import find_instructions, shown
 from masis.audit.text.quotes import Located, located
@@ -34,6 +34,8 @@ DRAFT_CRITIQUE_TYPE: dict[IssueType, str] = {
     **dict.fromkeys(("factual", "safety"), "unsupported"),
     **dict.fromkeys(("ambiguity", "missing_info", "incomplete_reasoning"), "incomplete"),
 }
+GROUNDLESS: frozenset[IssueType] = frozenset({"hallucination", "contradiction", "unsupported", "factual", "outdated"})
+"""Types of issues that say of the same words that the evidence does not support them: one fault under several names."""
 DRAFT_CRITIQUE_SEVERITY: dict[Severity, str] = {"critical": "high", "high": "high", "medium": "medium", "low": "low"}
 
 
@@ -71,6 +73,7 @@ class RaisedIssues(NamedTuple):
 def raised(objections: Iterable[Objection], answer: str, before: Sequence[Issue]) -> RaisedIssues:
     """The critic's objections, numbered after the issues before; a quote not in the answer gives no span."""
     issues, notes = [], []
+    denied = [(issue.start, issue.end) for issue in before if issue.type == "contradiction"]
     for objection in objections:
         place = located(objection.quote, answer) if objection.quote else None
         if objection.quote and place is None:
@@ -80,7 +83,7 @@ def raised(objections: Iterable[Objection], answer: str, before: Sequence[Issue]
                 "critic",
                 objection.type,
                 objection.rule,
-                objection.severity,
+                _severity_of(objection, place, denied),
                 objection.description,
                 objection.reason,
                 objection.suggestion,
@@ -90,6 +93,22 @@ def raised(objections: Iterable[Objection], answer: str, before: Sequence[Issue]
             )
         )
     return RaisedIssues(tuple(numbered(issues, len(before) + 1)), tuple(notes))
+
+
+def _severity_of(
+    objection: Objection, place: Located | None, denied: Sequence[tuple[int | None, int | None]]
+) -> Severity:
+    """Return the critic's severity, at least high where it quotes words that the evidence denies.
+
+    The evidence denies them where the critic says so, or where it finds no ground for words that the claims' check
+    found contradicted (``denied``).
+    """
+    if objection.severity == "critical" or place is None or objection.rule == SOURCE_CONFLICT:
+        return objection.severity
+    if objection.type == "contradiction":
+        return "high"
+    overlaps = any((start or 0) < place.end and place.start < (end or 0) for start, end in denied)
+    return "high" if overlaps and objection.type in GROUNDLESS else objection.severity
 
 
 INSTRUCTION_IN_ANSWER = "instruction_in_answer"
@@ -257,7 +276,7 @@ _UNVERIFIED: dict[ClaimVerdict, tuple[IssueType, str, str]] = {
     "contradicted": ("contradiction", "contradicted_claim", "The evidence contradicts"),
     "unverifiable": ("missing_info", "unverifiable_claim", "Not confirmed"),
     "partial": ("unsupported", "partly_supported_claim", "Supported only in part"),
-    "unscored": ("unsupported", "unscored_claim", "Claim not supported by sources"),
+    "unscored": ("missing_info", "unscored_claim", "Not judged"),
     "unsupported": ("unsupported", "unsupported_claim", "Claim not supported by sources"),
 }
 """By verdict: type, rule, and how the description begins."""
@@ -268,6 +287,7 @@ def _unverified(check: ClaimCheck, grade: Severity) -> Issue:
     nothing = {
         "unverifiable": "The checks could not decide this.",
         "partial": "The evidence supports part of this claim, not all of it.",
+        "unscored": "There is no verdict on this claim. That doesn't mean it's wrong.",
     }.get(check.verdict, "No evidence supports this claim.")
     if check.abstained == "either_way":
         opening = "Can be read either way"
@@ -298,6 +318,8 @@ def _cure(check: ClaimCheck) -> str:
         return f"Correct {mine}: {where} {theirs}."
     if check.figures:
         return f"See how {check.figures[0].claim_text} was calculated."
+    if check.verdict == "unscored":
+        return "Audit the answer again, or have a person decide this claim."
     if check.verdict == "unverifiable":
         return "Have a verifier model or a person decide this claim."
     if check.verdict == "partial":

@@ -39,8 +39,8 @@ _ABOUT_ITS_REFERENCE = frozenset(
 )
 """Issues that call for another citation and leave the statement as it is."""
 _ACCUSED = frozenset({"contradicted", "unsupported"})
-NO_ACCUSATION = frozenset({"unverifiable_claim"})
-"""Rules of issues that say only that nothing could be confirmed: no revision is made because of them."""
+NO_ACCUSATION = frozenset({"unverifiable_claim", "unscored_claim"})
+"""Rules of issues that say only that nothing was confirmed: no revision is made because of them."""
 
 _WORD = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+")
 _WIDE = "\u2e80"

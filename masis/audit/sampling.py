@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from masis.audit.context import AuditContext
 from masis.audit.control.concurrency import run_concurrently
-from masis.audit.critique import Critic, CritiqueJudgement, Objection
+from masis.audit.critique import Critic, CritiqueJudgement, Objection, reports_hallucination
 from masis.audit.evaluation import DIMENSIONS, EvaluationJudgement, Evaluator
 from masis.audit.measures.scores import normalised
 from masis.audit.text.comparison import quotation_key
@@ -58,11 +58,11 @@ class SampledCritic(NamedTuple):
         if not found:
             return failed[0]
         nearest = _nearest_to_mean("overall_quality_score", found)
-        votes = sum(judgement.hallucination_detected for judgement in found)
+        votes = sum(map(reports_hallucination, found))
         means: dict[str, Any] = {name: _mean(name, found) for name in CRITIC_SCORES}
         return nearest._replace(
             **means,
-            hallucination_detected=2 * votes >= len(found),
+            hallucination_detected=2 * sum(judgement.hallucination_detected for judgement in found) >= len(found),
             needs_retry=2 * sum(judgement.needs_retry for judgement in found) >= len(found),
             objections=_each_once([objection for judgement in (nearest, *found) for objection in judgement.objections]),
             unsupported_claims=_all(found, "unsupported_claims"),

@@ -420,17 +420,17 @@ class Settings(Record):
 
     review_threshold: Share = REVIEW(
         0.7,
-        "a run of low confidence needs review",
+        "between what the scale of confidences calls open (0.5) and what it calls sure enough (0.8)",
         "A run needs review where confidence in the answer is under this.",
     )
     review_quality: Share = REVIEW(
-        0.7,
-        "docs/trust.md says what needs review",
+        0.75,
+        "between what the critic's scale calls flawed (0.7) and what it calls fit to sign (1)",
         "A run needs review where the quality of the answer is under this.",
     )
     review_disagreement: Share = REVIEW(
-        0.5,
-        "chosen on development data: docs/trust.md",
+        0.35,
+        "between the steps of the scales from 0.8 to 0.5 and from 0.9 (a sentence without a citation) to 0.5",
         "A run needs review where citation engine, critic and evaluator are further apart than this.",
     )
     draft_unanswered: bool = REVIEW(
@@ -442,8 +442,8 @@ class Settings(Record):
         True, "docs/trust.md says what needs review", "Whether every answer that cites nothing needs review."
     )
     max_judge_spread: Share = REVIEW(
-        0.2,
-        "where judges disagree, a person decides",
+        0.25,
+        "where judges disagree, a person decides: samples may be one step of 1 and 0.8 apart, and none of 0.8 and 0.5",
         "A run needs review where the samples of a judge lie further apart than this.",
     )
     review_revised: bool = REVIEW(

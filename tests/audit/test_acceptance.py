@@ -12,12 +12,13 @@ from pydantic import BaseModel
 
 from masis.api import stepwise
 from masis.api.roles import build_roles, check_models
-from masis.audit import acceptance, claims, loop, output_validation
+from masis.audit import acceptance, claims, critique, loop, output_validation
 from masis.audit.critique import CritiqueJudgement, Objection
 from masis.audit.evaluation import EvaluationJudgement
 from masis.audit.output_validation import LONGEST_ANSWER, OutputValidator, PydanticValidator
 from masis.errors import CriticFailed, InvalidRevision, SettingsError, StepError
 from masis.observers.observation import run_to_completion
+from masis.offline.matching.key_points import JUDGED_BY as JUDGED_BY_RULES
 from masis.schema.audit import AbsentFigure, Claim, ClaimCheck, Issue, Revision
 from masis.schema.base import Unscored
 from masis.schema.case import Case, ClaimVerdict, Evidence
@@ -128,7 +129,22 @@ def test_claims_that_could_not_be_found_are_unscored_and_do_not_count_as_an_answ
 
 def test_a_threshold_that_is_reached_is_reached() -> None:
     assert "low_confidence" not in codes(critique=verdict(confidence=0.7))
-    assert "low_quality" not in codes(quality=0.7)
+    assert "low_quality" not in codes(quality=0.75)
+
+
+def gaps(*anchors: float) -> set[float]:
+    """How far two of these values can be apart."""
+    return {round(abs(one - other), 6) for one in anchors for other in anchors}
+
+
+def test_no_threshold_lies_on_an_anchor_of_the_scale_it_is_held_against_nor_so_far_from_it_as_two_anchors_are() -> None:
+    """A judge who keeps to the anchors is then never on the edge: a hair more or less doesn't decide."""
+    confidence, quality, rubric = (1, 0.8, 0.5, 0.2, 0), (1, 0.7, 0.4, 0), (1, 0.5, 0)
+    uncited = SETTINGS.uncited_claim_penalty
+    assert SETTINGS.review_threshold not in {*confidence, *(round(uncited * each, 6) for each in confidence)}
+    assert SETTINGS.review_quality not in {*quality, *(round(uncited * each, 6) for each in quality)}
+    assert SETTINGS.max_judge_spread not in gaps(*confidence) | gaps(*quality) | gaps(*rubric)
+    assert SETTINGS.review_disagreement not in gaps(*confidence, *rubric, uncited, 1)
 
 
 def test_a_conflict_beside_a_supported_claim_is_never_accepted() -> None:
@@ -138,7 +154,65 @@ def test_a_conflict_beside_a_supported_claim_is_never_accepted() -> None:
 
 def test_a_serious_issue_that_another_reason_explains_is_named_once() -> None:
     found = codes(claims=(check("contradicted", 0.1),), issues=(issue("high", source="claims"),))
-    assert found == ["contradicted_claim"]
+    assert "contradicted_claim" in found
+    assert "serious_issue" not in found
+
+
+GROUNDLESS_TYPES = ["contradiction", "unsupported", "hallucination", "factual", "outdated"]
+
+
+@pytest.mark.parametrize("severity", ["low", "medium", "high", "critical"])
+@pytest.mark.parametrize("type_", GROUNDLESS_TYPES)
+def test_words_that_the_critic_accuses_and_the_verifier_confirms_go_to_a_person_with_the_words(
+    type_: str, severity: Any
+) -> None:
+    accused = issue(severity, type=type_, start=4, end=10, quote="bridge")
+    reasons = assessed(issues=(accused,)).reasons
+    (told,) = [reason.message for reason in reasons if reason.code == "disagreement"]
+    assert told.startswith("The critic says that the evidence doesn't support “bridge”;")
+
+
+@pytest.mark.parametrize("other", ["contradicted", "unsupported", "partial", "unverifiable", "unscored"])
+def test_words_that_the_verifier_does_not_confirm_either_are_no_disagreement(other: str) -> None:
+    accused = issue("medium", type="unsupported", start=4, end=10, quote="bridge")
+    assert "disagreement" not in codes(claims=(check(other, 0.1),), issues=(accused,))
+
+
+def test_other_issues_of_the_critic_and_words_beside_those_are_no_disagreement() -> None:
+    for lesser in ("ambiguity", "logical", "missing_info"):
+        assert codes(issues=(issue("medium", type=lesser, start=4, end=10),)) == []
+    elsewhere = check("contradicted", 0.1, claim=Claim(text="It opened in 1932.", start=30, end=48))
+    accused = issue("medium", type="unsupported", start=4, end=10, quote="bridge")
+    told = [r.message for r in assessed(claims=(check(), elsewhere), issues=(accused,)).reasons]
+    assert any("“bridge”" in message for message in told)
+
+
+def test_an_accusation_that_quotes_nothing_is_a_disagreement_where_every_claim_is_confirmed() -> None:
+    accused = issue("medium", type="contradiction", description="The year is wrong.")
+    assert {"disagreement", "hallucination"} <= set(codes(issues=(accused,)))
+    assert "disagreement" not in codes(issues=(accused,), claims=(check(), check("contradicted", 0.1)))
+
+
+@pytest.mark.parametrize(("confidence", "apart"), [(0.95, True), (0.7, True), (0.6, False)])
+def test_a_contradicted_claim_that_the_critic_is_content_with_is_a_disagreement(confidence: float, apart: bool) -> None:
+    denied = check("contradicted", 0.1)
+    found = assessed(claims=(denied,), critique=verdict(confidence=confidence)).reasons
+    told = [reason.message for reason in found if reason.code == "disagreement"]
+    assert any("“The bridge is long.” contradicted" in message for message in told) is apart
+    seen = issue("high", type="factual", start=4, end=10)
+    found = assessed(claims=(denied,), critique=verdict(confidence=confidence), issues=(seen,)).reasons
+    assert not any("contradicted; the critic" in reason.message for reason in found)
+
+
+def test_rules_that_criticise_by_the_verifiers_verdicts_do_not_disagree_with_it() -> None:
+    offline = critique.ruled(factories.judgement(confidence=0.9), citations(), (), JUDGED_BY_RULES)
+    assert "disagreement" not in codes(claims=(check("contradicted", 0.1),), critique=offline)
+
+
+def test_many_contested_words_are_counted_and_the_first_are_quoted() -> None:
+    accused = [issue("low", type="factual", start=4, end=10, quote=f"word {n}") for n in range(5)]
+    (told,) = [r.message for r in assessed(issues=tuple(accused)).reasons if r.code == "disagreement"]
+    assert "“word 0”, “word 1”, “word 2” and 2 more" in told
 
 
 def test_serious_issues_are_counted_as_the_pages_number_them() -> None:

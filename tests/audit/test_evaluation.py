@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given
@@ -21,6 +21,7 @@ from masis.errors import CriticFailed
 from masis.observers.observation import run_to_completion
 from masis.schema.audit import CitationAudit, Critique, Evaluation, Measurement
 from masis.schema.base import Unscored
+from masis.schema.case import Severity
 from masis.schema.run import Run
 from masis.settings import Settings
 from tests.audit.factories import JUDGED_BY, citations, issue, judgement, verdict
@@ -28,6 +29,7 @@ from tests.cases import case_of
 from tests.scripted import MAJOR, ScriptedCritic, ScriptedEvaluator, roles, said
 from tests.waiting import PATIENCE_S
 
+SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 GENEROUS = EvaluationJudgement(0.95, 0.95, 0.95, 0.95, 0.95)
 
 
@@ -161,6 +163,39 @@ def test_the_critics_own_alarm_stands_where_the_citations_are_clean() -> None:
 
 
 @pytest.mark.spec("MASIS-CRITIC-P2", "MASIS-CRITIC-LAYERS")
+@pytest.mark.spec("MASIS-CRITIC-P2")
+@pytest.mark.parametrize("source", ["claims", "critic", "citations"])
+@pytest.mark.parametrize(
+    ("type_", "severity", "found"),
+    [
+        *((type_, severity, True) for type_ in ("hallucination", "contradiction") for severity in SEVERITIES),
+        *(("unsupported", severity, severity in ("critical", "high")) for severity in SEVERITIES),
+        *((other, "critical", False) for other in ("factual", "logical", "missing_info", "incomplete", "ambiguity")),
+    ],
+)
+def test_a_hallucination_follows_from_the_issues_whoever_raised_them(
+    source: Any, type_: Any, severity: Severity, found: bool
+) -> None:
+    raised = (issue("low", type="ambiguity"), issue(severity, type=type_, source=source))
+    assert verdict(issues=raised).hallucination_detected is found
+    assert verdict(issues=raised, hallucination_detected=True).hallucination_detected is True
+    failed = critique.ruled(Unscored(reason="timeout"), citations(), raised, JUDGED_BY)
+    assert failed.hallucination_detected is found
+
+
+@pytest.mark.spec("MASIS-CRITIC-P2", "CRITIC-LOOP-CRITIC-OUTPUT")
+@pytest.mark.parametrize("severity", SEVERITIES)
+def test_a_retry_follows_from_serious_issues_and_the_critics_own_word_can_only_add_one(severity: Severity) -> None:
+    raised, major = (issue(severity, source="claims"),), severity in ("critical", "high")
+    assert verdict(issues=raised).needs_retry is major
+    assert verdict(issues=raised, needs_retry=True).needs_retry is True
+    assert critique.ruled(Unscored(reason="timeout"), citations(), raised, JUDGED_BY).needs_retry is major
+
+
+def test_chunks_that_disagree_are_no_hallucination() -> None:
+    assert not verdict(issues=(issue("medium", type="contradiction", rule="source_conflict"),)).hallucination_detected
+
+
 def test_a_failed_critic_leaves_what_the_citations_prove_and_no_number() -> None:
     found = critique.ruled(Unscored(reason="cut off", code="CRITIC-ERR-005"), citations(invalid=1), (), JUDGED_BY)
     assert found.unscored is not None
@@ -258,6 +293,14 @@ def test_a_split_vote_on_hallucination_is_reported_and_a_tie_counts_as_found() -
     assert run.iterations[0].critique.hallucination_detected
     assert run.iterations[0].critique.hallucination_votes == (1, 2)
     assert "judges_disagree" in reasons(run)
+
+
+def test_a_sample_without_flags_votes_by_its_issues() -> None:
+    denied = Objection("contradiction", "critic_contradiction", "medium", "It is wrong.", "Because.", "Mend it.")
+    run = audited(ScriptedCritic((said(objections=(denied,)), said(), said())), 3)
+    assert run.iterations[0].critique.hallucination_votes == (1, 3)
+    assert run.iterations[0].critique.hallucination_detected
+    assert "1 of 3 samples of the critic found a hallucination." in {r.message for r in run.review_reasons}
 
 
 def test_samples_that_failed_are_left_out_and_reported() -> None:

@@ -10,8 +10,10 @@ from masis.api.audits import audit_citations
 from masis.audit import claims, issues
 from masis.audit.claims import Strictness, one_check_each
 from masis.audit.critique import Objection
+from masis.audit.revision import NO_ACCUSATION
 from masis.audit.text.assertions import asserts, citations_by_sentence, claim_within
 from masis.schema.audit import Claim, ClaimCheck, Contradiction, IssueType, MissingPoint, ReferenceCheck
+from masis.schema.base import Unscored
 from masis.schema.case import Severity
 from masis.settings import Settings
 from tests.audit.factories import EVIDENCE, check, citations
@@ -45,6 +47,47 @@ def test_a_partly_supported_claim_is_not_called_unsupported_and_not_to_be_remove
     assert found.description.startswith("Supported only in part: ")
     assert found.reason == "The evidence supports part of this claim, not all of it."
     assert found.suggestion == "Say only what the evidence says, or cite evidence for the rest."
+
+
+def test_a_claim_that_nobody_judged_is_not_accused_and_not_revised() -> None:
+    unjudged = check("unscored", None, issue=None, unscored=Unscored(reason="the server timed out"))
+    (found,) = issues.merged(audit_citations("", EVIDENCE), (unjudged,), (), SETTINGS)
+    assert (found.type, found.rule) == ("missing_info", "unscored_claim")
+    assert found.description == "Not judged: “The bridge is long.”"
+    assert found.reason == "There is no verdict on this claim. That doesn't mean it's wrong."
+    assert found.suggestion == "Audit the answer again, or have a person decide this claim."
+    assert found.rule in NO_ACCUSATION
+
+
+def objected(severity: Severity, type_: IssueType = "contradiction", quote: str | None = "90 metres") -> Objection:
+    return Objection(type_, f"critic_{type_}", severity, "It is wrong.", "Because.", "Mend it.", quote)
+
+
+LENGTH = "The bridge is 90 metres long. It opened in 1931."
+
+
+@pytest.mark.parametrize(("given", "kept"), [("low", "high"), ("medium", "high"), ("high", "high"), ("critical",) * 2])
+def test_words_that_the_evidence_denies_are_at_least_a_serious_issue_whatever_the_critic_calls_it(
+    given: Severity, kept: Severity
+) -> None:
+    (found,) = issues.raised([objected(given)], LENGTH, ()).issues
+    assert found.severity == kept
+
+
+@pytest.mark.parametrize("type_", ["hallucination", "unsupported", "factual", "outdated"])
+def test_words_without_ground_that_a_claim_shows_to_be_denied_are_a_serious_issue(type_: IssueType) -> None:
+    denied = check("contradicted", 0.0, claim=Claim(text="The bridge is 90 metres long.", start=0, end=29))
+    before = issues.merged(audit_citations(LENGTH, EVIDENCE), (denied,), (), SETTINGS)
+    told = [objected("low", type_), objected("low", type_, quote="It opened in 1931.")]
+    assert [issue.severity for issue in issues.raised(told, LENGTH, before).issues] == ["high", "low"]
+    assert [issue.severity for issue in issues.raised(told, LENGTH, ()).issues] == ["low", "low"]
+
+
+def test_a_contradiction_that_quotes_no_words_of_the_answer_keeps_its_severity_and_so_does_any_other_issue() -> None:
+    told = [objected("medium", quote=None), objected("medium", quote="80 metres"), objected("low", "ambiguity")]
+    assert [issue.severity for issue in issues.raised(told, LENGTH, ()).issues] == ["medium", "medium", "low"]
+    conflict = objected("medium")._replace(rule="source_conflict")
+    assert issues.raised([conflict], LENGTH, ()).issues[0].severity == "medium"
 
 
 @pytest.mark.spec("REQ-CRITIC-003")

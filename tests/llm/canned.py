@@ -26,8 +26,6 @@ def critique(**changes: Any) -> dict[str, Any]:
         "critique_reasoning": "Every sentence is supported by a chunk.",
         "issues": [],
         "conflicting_evidence": [],
-        "hallucination_detected": False,
-        "needs_retry": False,
         "confidence": 0.9,
         "overall_quality_score": 0.8,
         "critique_confidence": 0.7,

@@ -10,10 +10,11 @@ import pytest
 
 from masis.api import audits
 from masis.audit.control.run_control import RunBudget, RunControl
-from masis.errors import BadReply, ProviderFailed
+from masis.errors import BadReply, ContextFull, ProviderFailed
 from masis.llm import registry
 from masis.llm.client.retry import retry_after
-from masis.llm.providers.base import Trouble
+from masis.llm.client.server_capabilities import ServerCapabilities
+from masis.llm.providers.base import Tokens, Trouble
 from masis.llm.providers.provider_errors import from_status, refusal, scrubbed
 from masis.schema.providers import ProviderSettings, Wire
 from masis.settings import ROLES, Settings
@@ -138,20 +139,67 @@ def test_a_context_that_is_full_is_told_from_a_reply_that_is_too_long_with_its_c
     assert "llama-server -c 32768" in too_long
 
 
-def test_a_prompt_that_the_server_seems_to_have_cut_is_reported_with_its_cure() -> None:
-    long = PROMPT._replace(shared="EVIDENCE of many words. " * 2_000)
-    cut = Behaviour(text=json.dumps(GOOD), prompt_tokens=2_048)
+LONG = PROMPT._replace(shared="EVIDENCE of many words. " * 2_000)
+
+
+def counting(prompt_tokens: int) -> Behaviour:
+    """A good reply to a prompt of so many tokens, as the server counts them."""
+    return Behaviour(text=json.dumps(GOOD), prompt_tokens=prompt_tokens)
+
+
+def test_a_prompt_that_the_server_cut_is_an_error_with_its_cure_whatever_it_replied() -> None:
     control = RunControl()
-    with ModelServer([cut, cut, says(GOOD)]) as server:
-        for _ in range(3):
-            model_at(server, control=control).ask(long, Judged, max_tokens=100)
-    first, second, third = control.calls.since()
-    assert "the server read 2,048 tokens of a question of 48," in first.error
-    assert "OLLAMA_CONTEXT_LENGTH" in first.error
-    assert (second.error, third.error) == (first.error, "")
-    notices = [control.calls.notices.get_nowait() for _ in range(control.calls.notices.qsize())]
-    (warning,) = [notice for notice in notices if notice.kind == "warning"]
-    assert first.error in warning.message
+    with ModelServer([counting(2_048), says(GOOD)]) as server:
+        with pytest.raises(ContextFull, match=r"the server read only 2,048 tokens of a question of 48,"):
+            model_at(server, control=control).ask(LONG, Judged, max_tokens=100)
+        model_at(server, control=control).ask(LONG, Judged, max_tokens=100)
+    cut, whole = control.calls.since()
+    assert (cut.outcome, cut.tries, cut.prompt_tokens) == ("failed", 1, 2_048)
+    assert "OLLAMA_CONTEXT_LENGTH" in cut.error
+    assert (whole.outcome, whole.error) == ("answered", "")
+
+
+@pytest.mark.parametrize("counted", [0, 8_100, 12_000])
+def test_a_server_that_counts_nothing_or_at_least_a_token_a_word_has_cut_nothing(counted: int) -> None:
+    with ModelServer([counting(counted)]) as server:
+        assert model_at(server).ask(LONG, Judged, max_tokens=100)
+
+
+def test_a_server_that_counts_only_what_was_not_in_its_cache_has_cut_nothing() -> None:
+    with ModelServer([counting(11_000), counting(40)]) as server:
+        for _ in range(2):
+            assert model_at(server).ask(LONG, Judged, max_tokens=100)
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens", "cut"),
+    [
+        ("The bridge is 120 metres long and opened in 1931. " * 100, 700, True),
+        ("The bridge is 120 metres long and opened in 1931. " * 100, 1_300, False),
+        ("Donaudampfschifffahrtsgesellschaftskapitän " * 100, 900, False),
+        ("這座橋全長一百二十公尺於一九三一年通車" * 100, 300, True),
+        ("這座橋全長一百二十公尺於一九三一年通車" * 100, 1_100, False),
+        ("สะพานยาวหนึ่งร้อยยี่สิบเมตรเปิดใช้งานในปี" * 100, 1_300, False),
+        (f"{' ' * 400}| {'=' * 400} |\n" * 100, 500, False),
+        ("https://example.org/" + "a1b2" * 5_000, 300, False),
+    ],
+)
+def test_whether_a_prompt_was_cut_is_told_by_its_words_in_any_language(text: str, tokens: int, cut: bool) -> None:
+    assert ServerCapabilities(("json_schema",)).cut_the_prompt(text, Tokens(prompt=tokens)) is cut
+
+
+def test_what_came_from_the_cache_counts_as_read() -> None:
+    text = "word " * 3_000
+    capabilities = ServerCapabilities(("json_schema",))
+    assert not capabilities.cut_the_prompt(text, Tokens(prompt=100, cached=4_000))
+    assert not capabilities.cut_the_prompt(text, Tokens(prompt=100, written=4_000))
+
+
+def test_a_server_whose_tokens_hold_one_word_at_most_is_held_to_that() -> None:
+    capabilities, text = ServerCapabilities(("json_schema",)), "word " * 1_000
+    assert not capabilities.cut_the_prompt(text, Tokens(prompt=900))
+    assert not capabilities.cut_the_prompt(text, Tokens(prompt=1_300))
+    assert capabilities.cut_the_prompt(text, Tokens(prompt=900))
 
 
 def test_a_key_that_a_proxy_does_not_know_is_an_authentication_problem() -> None:

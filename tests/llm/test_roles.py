@@ -12,9 +12,11 @@ from masis.api.audits import audit_citations
 from masis.audit import critique, evaluation, issues
 from masis.audit.critique import CritiqueJudgement
 from masis.errors import BadReply, InvalidRevision, ProviderFailed, ReviserFailed, StepError
+from masis.llm.client import schemas
 from masis.llm.roles.critic import ModelCritic
 from masis.llm.roles.drafter import ModelDrafter
 from masis.llm.roles.evaluator import ModelEvaluator
+from masis.llm.roles.replies import CritiqueReply
 from masis.llm.roles.reviser import ISSUES_MOST, ModelReviser, briefing
 from masis.schema.audit import CitationAudit, Claim, Contradiction, Draft, Evaluation, Issue, Revision
 from masis.schema.base import Unscored
@@ -48,13 +50,9 @@ def test_one_call_gives_the_fields_of_both_specs() -> None:
                 canned.raised(type="logical", description="Nothing follows."),
             ],
             conflicting_evidence=["chunk_1 against chunk_2"],
-            hallucination_detected=True,
-            needs_retry=True,
         )
     )
     assert (found.confidence, found.overall_quality_score, found.critique_confidence) == (0.9, 0.8, 0.7)
-    assert found.hallucination_detected
-    assert found.needs_retry
     assert found.unsupported_claims == ("It opened in 1931", "An owner is named.")
     assert found.logical_gaps == ("Nothing follows.",)
     assert found.conflicting_evidence == ("chunk_1 against chunk_2",)
@@ -68,6 +66,14 @@ def test_a_quote_without_its_marker_is_found_in_the_answer_by_offset() -> None:
     found = judgement(canned.critique(issues=[canned.raised(location="the bridge is 90 metres long.")]))
     (issue,) = issues.raised(found.objections, OLD_ANSWER, ()).issues
     assert (issue.start, issue.end) == (0, len("The bridge is 90 metres long [chunk_1]."))
+
+
+def test_flags_that_no_prompt_asks_for_are_read_where_a_reply_has_them() -> None:
+    asked = schemas.of(CritiqueReply).schema["properties"]
+    for flag in ("hallucination_detected", "needs_retry"):
+        assert flag not in asked
+        assert getattr(judgement(canned.critique()), flag) is False
+        assert getattr(judgement(canned.critique(**{flag: "Yes"})), flag) is True
 
 
 def test_an_omission_needs_no_quote() -> None:
@@ -136,6 +142,7 @@ WHOLE = canned.critique()
             for left_out in WHOLE
             if not isinstance(WHOLE[left_out], list)
         ),
+        {name: WHOLE[name] for name in WHOLE if name != "issues"} | {"confidence": 0.6},
         {name: WHOLE[name] for name in WHOLE if name != "issues"} | {"needs_retry": True},
         {name: WHOLE[name] for name in WHOLE if name != "issues"} | {"hallucination_detected": True},
         WHOLE | {"issues": "a few"},

@@ -226,7 +226,13 @@ def without(value: Wired, *names: str) -> Wired:
 def test_a_list_that_is_left_out_is_empty_unless_the_reply_speaks_of_what_it_would_hold() -> None:
     reply = without(canned.critique(), "issues", "conflicting_evidence")
     assert CritiqueReply.model_validate(reply).issues == []
-    for said in ({"hallucination_detected": True}, {"needs_retry": True}):
+    for said in (
+        {"hallucination_detected": True},
+        {"needs_retry": True},
+        {"confidence": 0.7},
+        {"overall_quality_score": "60%"},
+        {"confidence": "high"},
+    ):
         with pytest.raises(ValueError, match="no issues are given"):
             CritiqueReply.model_validate(reply | said)
     assert RevisionReply.model_validate({"revised_answer": "It is.", "updated_confidence": 1}).changes == []

@@ -36,6 +36,7 @@ from tests.llm import canned
 from tests.llm.asking import CASE, KEY, settings_for, settings_here
 from tests.llm.scripted_asker import ScriptedAsker
 from tests.reviewing import ADA
+from tests.served_replies import Script, sensible
 from tests.serving_models import Behaviour, ModelServer, Request, faulty
 
 MIXED_ROLES = ("drafter", "verifier", "critic", "reviser", "evaluator")
@@ -163,6 +164,29 @@ def test_a_quick_audit_that_finds_a_fault_says_so_and_revises_nothing() -> None:
     assert {"critic_not_run", "invalid_reference"} <= {reason.code for reason in run.review_reasons}
     assert (run.total_iterations, run.iterations[0].revision) == (1, None)
     assert run.iterations[0].critique.hallucination_detected
+
+
+@pytest.mark.parametrize("context", [300, 512])
+def test_an_audit_by_a_server_that_cuts_every_prompt_accepts_nothing_and_accuses_nobody(context: int) -> None:
+    with ModelServer(cutting(context)) as server:
+        run = run_audit(CASE, settings_for(server, "openai"))
+    (first,) = run.iterations
+    assert first.critique.unscored
+    assert first.critique.unscored.code == "CRITIC-ERR-003"
+    assert "OLLAMA_CONTEXT_LENGTH" in first.critique.unscored.reason
+    assert {issue.rule for issue in first.issues} <= {"unscored_claim"}
+    assert {"unscored", "error"} == {reason.code for reason in run.review_reasons}
+    assert not any(reason.tier == "must_look" for reason in run.review_reasons)
+
+
+def cutting(context: int) -> Script:
+    """A server that reads so many tokens of a prompt, and says so where somebody looks."""
+
+    def script(request: Request) -> Behaviour:
+        reply = json.dumps(sensible(request, "none"))
+        return Behaviour(text=reply, prompt_tokens=min(context, len(request.text) // 4))
+
+    return script
 
 
 def test_a_standard_audit_asks_every_role_once() -> None:

@@ -150,7 +150,6 @@ class _Asking(Generic[R]):
         self.began = self.control.budget.seconds()
         self.until: float | None = None
         self.limit = ""
-        self.note = ""
         self.tries = 0
         self.tokens = Tokens()
         self.mode: ReplyMode = model.capabilities.mode
@@ -202,7 +201,7 @@ class _Asking(Generic[R]):
         except RetryCancelled:
             outcome, why = "stopped", f"stopped while it waited to try again: {self.failed}"
         else:
-            self._record("answered", self.note)
+            self._record("answered", "")
             return answer
         if outcome == "out_of_time":
             limit = self.limit or self.control.budget.limit()
@@ -337,24 +336,30 @@ class _Asking(Generic[R]):
             raise
         finally:
             self.model.limiter.give()
+        self._refuse_if_cut(call, reply)
         self._spend(reply.answered_by, reply.tokens)
-        self._check_prompt(call, reply.tokens)
         self._note("replied", reply.text)
         self.under_way.emit(observation.Replied(reply.text))
         if self.model.log_texts:
             log.debug("%s replies: %s", self.model.name, reply.text[:RAW_KEPT])
         return reply
 
-    def _check_prompt(self, call: Call, tokens: Tokens) -> None:
-        """Warn where the server counted far fewer tokens than were sent: some cut a long prompt and say nothing."""
-        sent = len(call.prompt.system) + len(call.prompt.shared) + len(call.task())
-        if not self.model.capabilities.cut_the_prompt(sent, tokens.prompt):
-            return
-        self.note = (
-            f"the server read {tokens.prompt:,} tokens of a question of {sent:,} characters: it seems to have cut "
-            f"question and evidence to its context. {LARGER_CONTEXT}"
-        )
-        self.control.calls.warn("prompt_cut", f"{self.model.role} {self.model.name}: {self.note}")
+    def _refuse_if_cut(self, call: Call, reply: Reply) -> None:
+        """Raise TryFailed where the server counted fewer tokens than it was sent: a part of the prompt wasn't read.
+
+        Ollama and others cut a prompt to their context and say nothing. A reply to that rests on a part of the evidence
+        or of the instructions, so that nothing in it can be believed.
+        """
+        sent = "\n\n".join((call.prompt.system, call.prompt.shared, call.task()))
+        if self.model.capabilities.cut_the_prompt(sent, reply.tokens):
+            raise TryFailed(
+                "too_long",
+                f"the server read only {reply.tokens.prompt:,} tokens of a question of {len(sent):,} characters: "
+                f"it cut question and evidence to its context. {LARGER_CONTEXT}",
+                raw=reply.text,
+                answered_by=reply.answered_by,
+                tokens=reply.tokens,
+            )
 
     def _wait_for_turn(self) -> None:
         """Time spent in the queue is taken from no deadline."""

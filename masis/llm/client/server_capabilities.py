@@ -7,18 +7,33 @@ that has never worked there counts against the mode, and twice is enough.
 
 from __future__ import annotations
 
+import re
 import threading
 from collections import Counter
 
-from masis.llm.providers.base import Call, TryFailed
+from masis.llm.providers.base import Call, Tokens, TryFailed
 from masis.schema.calls import ReplyMode
 
 MOST_ROOM = 16
 """How many times the tokens of a reply a model that thinks first may use up for both."""
 DOUBTS = 2
 """Unreadable replies after which a mode that never gave a readable one is left for a plainer one that did."""
-LONG_TOKEN, OUT_OF_LINE = 6.0, 1.35
-"""Characters a token that prose does not reach (4 to 5); a prompt that has so many times the usual was cut."""
+WORDS_A_TOKEN, WORDS_A_TOKEN_USUAL = 1.25, 0.85
+"""Words a token from which a prompt was cut, and those that show that the server's tokens never span two words.
+
+Tokenizers in common use split a text at its blanks before they merge, so that a word takes at least one token; English
+has 0.75 words a token, other languages fewer. A few tokenizers have tokens of several words: until a server has shown
+that its own isn't one of those, as many words more are allowed.
+"""
+_UNSPACED = re.compile(
+    "[\u0e00-\u0eff\u0f00-\u0fff\u1000-\u109f\u1780-\u17ff"
+    "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U0003ffff]{8,}"
+)
+"""Thai, Lao, Tibetan, Burmese, Khmer, kana and Han: scripts that put no blanks between words."""
+CHARACTERS_A_TOKEN_MOST = 4
+"""Of those scripts: tokenizers take 1 to 3 characters a token there."""
+SMALLEST_CONTEXT = 256
+"""Tokens that every model reads: what is shorter isn't cut, whatever a server says that it counted."""
 MODES_IN_WORDS: dict[ReplyMode, str] = {
     "json_schema": "a strict schema",
     "json_object_schema": "JSON mode with the schema beside it",
@@ -26,6 +41,16 @@ MODES_IN_WORDS: dict[ReplyMode, str] = {
     "prompt": "the schema in the prompt alone",
     "text": "plain text",
 }
+
+
+def least_tokens(text: str) -> int:
+    """Return how many tokens a text takes at least, whatever its language and the tokenizer.
+
+    One for each word between blanks, and more for a long run of a script that has none. Long words, blanks in a row and
+    repeated signs add nothing: tokenizers differ in how far they merge those.
+    """
+    unspaced = sum(len(run) // CHARACTERS_A_TOKEN_MOST - 1 for run in _UNSPACED.findall(text))
+    return len(text.split()) + unspaced
 
 
 class ServerCapabilities:
@@ -42,22 +67,29 @@ class ServerCapabilities:
         """By how much the limit of tokens is multiplied: a model that thinks first takes its thoughts from it."""
         self._proven: set[ReplyMode] = set()
         self._doubts: Counter[ReplyMode] = Counter()
-        self._characters_a_token = LONG_TOKEN
+        self._words_a_token = WORDS_A_TOKEN
+        self._most_counted = 0
 
-    def cut_the_prompt(self, characters: int, tokens: int) -> bool:
-        """Whether the server seems to have read a part of a prompt only, by the tokens that it counted.
+    def cut_the_prompt(self, sent: str, tokens: Tokens) -> bool:
+        """Return whether the server read only a part of what was sent, by the tokens that it counted.
 
-        They are held against what a token took at this server before: a prompt that is cut is a long one, and shorter
-        ones came before it.
+        False where it counts nothing. What it read from its cache is counted too: APIs differ in whether the tokens of
+        the prompt include that. A server that says nothing of its cache and counts only what it read anew is
+        recognised by having counted at least twice as much before: its context holds more than this prompt.
         """
-        if tokens <= 0:  # not every server counts
+        counted = tokens.prompt + tokens.cached + tokens.written
+        if tokens.prompt <= 0:
             return False
-        each = characters / tokens
+        words = least_tokens(sent)
+        if words < SMALLEST_CONTEXT:
+            return False
+        words_a_token = words / counted
         with self._lock:
-            usual = self._characters_a_token
-            if each > max(LONG_TOKEN, OUT_OF_LINE * usual):
+            if words_a_token > self._words_a_token and 2 * counted >= self._most_counted:
                 return True
-            self._characters_a_token = min(usual, each)
+            if words_a_token <= WORDS_A_TOKEN_USUAL:
+                self._words_a_token = 1.0
+            self._most_counted = max(self._most_counted, counted)
             return False
 
     def learn(self, failed: TryFailed, call: Call) -> str | None:

@@ -12,7 +12,9 @@ import re
 from typing import Annotated, Any, Literal, Self, TypeVar, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, WithJsonSchema, model_validator
+from pydantic.json_schema import SkipJsonSchema
 
+from masis.audit.measures.scores import normalised
 from masis.llm.roles.tolerances import tolerant
 from masis.schema.audit import ChangeKind, IssueType
 from masis.schema.case import Severity
@@ -92,23 +94,37 @@ class RaisedIssue(Reply):
     evidence_ids: ListOrEmpty[ChunkName] = []
 
 
+CONTENT_FROM = 0.8
+"""A critic's scores that say that nothing is wrong which matters: the anchors of its scales below are for faults."""
+
+
 class CritiqueReply(Reply):
-    """What the critic is asked for; the rest of both critic specs' fields follows from it (``roles/critic.py``)."""
+    """What the critic is asked for; the rest of both critic specs' fields follows from it (``roles/critic.py``).
+
+    ``hallucination_detected`` and ``needs_retry`` follow from the issues in code and aren't asked for; in a reply that
+    has them all the same, they are read.
+    """
 
     critique_reasoning: TextOrEmpty
     issues: ListOrEmpty[RaisedIssue] = []
     conflicting_evidence: ListOrEmpty[Text] = []
-    hallucination_detected: Flag
-    needs_retry: Flag
+    hallucination_detected: SkipJsonSchema[Flag] = False
+    needs_retry: SkipJsonSchema[Flag] = False
     confidence: Number
     overall_quality_score: Number
     critique_confidence: Number
 
     @model_validator(mode="after")
     def _has_the_issues_it_speaks_of(self) -> Self:
-        """No list of issues means that there is none only where nothing else in the reply says that there are."""
-        if "issues" not in self.model_fields_set and (self.hallucination_detected or self.needs_retry):
-            raise ValueError("no issues are given, and a hallucination or a retry is")
+        """No list of issues means that there is none only where the rest of the reply says so: some models leave out
+        lists that are empty.
+        """
+        if "issues" in self.model_fields_set:
+            return self
+        scores = [normalised("score", value).value for value in (self.confidence, self.overall_quality_score)]
+        content = all(score is not None and score >= CONTENT_FROM for score in scores)
+        if self.hallucination_detected or self.needs_retry or not content:
+            raise ValueError("no issues are given, and a flag or a score says that there are some")
         return self
 
 

@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from masis.audit.context import AuditContext
+from masis.audit.issues import GROUNDLESS
 from masis.audit.measures.scores import normalised
 from masis.audit.text.assertions import asserts
 from masis.audit.text.quotes import located
 from masis.errors import BadReply, InvalidRevision, ReviserFailed
 from masis.llm.roles.prompting import Asker, Prompt, answer, compose, load, question_and_evidence, rows, without_fences
 from masis.llm.roles.replies import ChangeMade, RevisionReply
-from masis.schema.audit import Change, ClaimCheck, Critique, Issue, IssueType, JudgedBy, RejectedIssue, Revision
+from masis.schema.audit import Change, ClaimCheck, Critique, Issue, JudgedBy, RejectedIssue, Revision
 from masis.schema.case import Severity
 
 PROMPT = "reviser"
@@ -25,8 +26,6 @@ TOKENS_LEAST, TOKENS_MOST = 2_000, 12_000
 ISSUES_MOST = 60
 """Issues that one revision is asked to take up, the most serious; the re-audit finds what is left."""
 PRESERVED_MOST = 10
-GROUND: frozenset[IssueType] = frozenset({"hallucination", "contradiction", "unsupported", "factual", "outdated"})
-"""Types of issues that say of the same words that the evidence does not support them: one fault under several names."""
 _GRAVITY: tuple[Severity, ...] = ("critical", "high", "medium", "low")
 
 
@@ -107,7 +106,8 @@ def _same(one: Issue, other: Issue) -> bool:
     if None in (one.start, one.end, other.start, other.end):
         return one.start == other.start and one.type == other.type and one.description == other.description
     overlap = (one.start or 0) < (other.end or 0) and (other.start or 0) < (one.end or 0)
-    return overlap and (one.type in GROUND) == (other.type in GROUND) and (one.type in GROUND or one.type == other.type)
+    groundless = {one.type in GROUNDLESS, other.type in GROUNDLESS}
+    return overlap and (groundless == {True} or one.type == other.type)
 
 
 def _row(group: Sequence[Issue], claims: Sequence[ClaimCheck]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from masis.audit.claims import HIGH_BELOW
 from masis.audit.context import AuditContext
-from masis.audit.critique import CritiqueJudgement, Objection
+from masis.audit.critique import SOURCE_CONFLICT, CritiqueJudgement, Objection
 from masis.offline.matching.key_points import JUDGED_BY, index_of, mean, measured, plain_text
 from masis.offline.roles.evaluator import completeness, groundedness, relevance, unsupported_conclusions
 from masis.schema.audit import ClaimCheck, JudgedBy, Measurement
@@ -121,7 +121,7 @@ def source_conflicts(context: AuditContext) -> Iterator[Objection]:
         signal = found[contradicting].signals[0]
         yield Objection(
             "contradiction",
-            "source_conflict",
+            SOURCE_CONFLICT,
             "medium",
             "The sources disagree on this, and the answer does not say so.",
             f"{supporting} supports “{signal.claim_text}”, {contradicting} has “{signal.evidence_text}”.",
