@@ -87,7 +87,7 @@ TELLING = {
     "common_reply": {"critic", "evaluator"},
     "critique_reply": {"critique_reasoning"},
     "evaluation_reply": {"faithfulness"},
-    "checked_claims_reply": {"claims", "verdicts"},
+    "checked_claims_reply": {"claims", "missing"},
     "claims_reply": {"claims"},
     "verdicts_reply": {"verdicts"},
     "completeness_reply": {"missing"},
@@ -157,13 +157,12 @@ def sensible(
         case "claims_reply":
             return {"claims": _claims(answer)}
         case "checked_claims_reply":
-            claims = _claims(answer)
-            texts = {row["sentence"]: row for row in map(json.loads, answer.splitlines())}
-            verdicts = [_verdict(texts[each["sentence"]] | {"number": each["number"]}, chunks) for each in claims]
-            return {"claims": claims, "verdicts": verdicts, "missing": []}
+            rows = {row["sentence"]: row for row in map(json.loads, answer.splitlines())}
+            claims = [each | _verdict(rows[each["sentence"]], chunks) for each in _claims(answer)]
+            return {"claims": claims, "missing": []}
         case "verdicts_reply":
             rows = [json.loads(line) for line in "".join(request.fences("CLAIMS")).splitlines()]
-            return {"verdicts": [_verdict(row, chunks) for row in rows]}
+            return {"verdicts": [{"number": row["number"]} | _verdict(row, chunks) for row in rows]}
         case "revision_reply":
             return _revision(answer, chunks, "\n".join(request.fences("ISSUES")))
         case "draft_reply":
@@ -207,7 +206,7 @@ def _chunk(text: str) -> tuple[str, str]:
 def _claims(rows: str) -> list[Json]:
     """A claim for each sentence that asserts something."""
     numbers = [row["sentence"] for row in map(json.loads, rows.splitlines()) if row.get("asserts", True)]
-    return [{"number": n, "sentence": at, "words": "", "meaning": ""} for n, at in enumerate(numbers[:12], 1)]
+    return [{"sentence": number, "words": "", "meaning": ""} for number in numbers[:12]]
 
 
 def _sentences(text: str) -> list[str]:
@@ -253,11 +252,10 @@ def _verdict(row: Json, chunks: list[tuple[str, str]]) -> Json:
     texts = dict(chunks)
     bearing = [{"evidence_id": id_, "stance": "supports", "quote": _sentences(texts[id_])[0]} for id_ in cited]
     return {
-        "number": row["number"],
         "evidence": [each | {"claim_words": ""} for each in bearing],
+        "calculation": "",
         "reasoning": "" if bearing else "Nothing supports it.",
         "verdict": "supported" if bearing else "unsupported",
-        "support": 0.95 if bearing else 0.0,
         "confidence": 0.9,
     }
 
@@ -316,11 +314,12 @@ def _with_numbers(value: Any, schema: Json, root: Json, given: Any) -> Any:
 
 
 def _miscounted(made: Json, more: bool) -> Json:
-    if "verdicts" not in made or not made["verdicts"]:
-        return made
-    last = made["verdicts"][-1]
-    verdicts = [*made["verdicts"], last | {"number": last["number"] + 90}] if more else made["verdicts"][:-1]
-    return made | {"verdicts": verdicts}
+    """A verdict more or less, on claims that were given or in a list of claims."""
+    for rows, number in (("verdicts", "number"), ("claims", "sentence")):
+        if given := made.get(rows):
+            changed = [*given, given[-1] | {number: given[-1][number] + 90}] if more else given[:-1]
+            return made | {rows: changed}
+    return made
 
 
 WIRE_FAULTS: dict[str, Behaviour] = {

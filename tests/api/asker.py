@@ -32,13 +32,13 @@ def roles(asker: ScriptedAsker) -> Roles:
 
 def claims(*quotes: str) -> dict[str, Any]:
     """What the model finds asserted."""
-    return {"claims": [canned.listed(number, 0, quote) for number, quote in enumerate(quotes, 1)]}
+    return {"claims": [canned.listed(0, quote) for quote in quotes]}
 
 
-def verdict(number: int, word: str, support: float, *sources: tuple[str, str, str], issue: str = "") -> dict[str, Any]:
+def verdict(number: int, word: str, *sources: tuple[str, str, str], issue: str = "") -> dict[str, Any]:
     """A verdict on a claim; ``sources`` are id, stance and quote."""
     evidence = [canned.supporting(*source) for source in sources]
-    return canned.verdict(number, evidence=evidence, verdict=word, support=support, reasoning=issue)
+    return canned.verdict(number, evidence=evidence, verdict=word, reasoning=issue)
 
 
 def verdicts(*each: Mapping[str, Any]) -> dict[str, Any]:

@@ -74,10 +74,10 @@ def test_an_upload_size_that_assumes_a_tier_is_incomplete_and_the_revision_names
     roles = judges(
         claims_extract=[script.claims(UPLOAD), script.claims(FREE, PRO)],
         claims_verify=[
-            script.verdicts(script.verdict(1, "partial", 0.6, ("B", "partly", "Pro tier: 100MB limit"))),
+            script.verdicts(script.verdict(1, "partial", ("B", "supports_together", "Pro tier: 100MB limit"))),
             script.verdicts(
-                script.verdict(1, "supported", 0.95, ("A", "supports", "Free tier: 10MB limit")),
-                script.verdict(2, "supported", 0.95, ("B", "supports", "Pro tier: 100MB limit")),
+                script.verdict(1, "supported", ("A", "supports", "Free tier: 10MB limit")),
+                script.verdict(2, "supported", ("B", "supports", "Pro tier: 100MB limit")),
             ),
         ],
         critic=[script.critique(assumed, quality=0.6), script.critique()],
@@ -106,9 +106,9 @@ def test_a_right_answer_about_code_is_valid_and_a_model_verifies_every_fact(judg
         claims_extract=[script.claims(*parts)],
         claims_verify=[
             script.verdicts(
-                script.verdict(1, "supported", 0.95, ("AuthService.ts", "supports", "using httpOnly cookies")),
-                script.verdict(2, "supported", 0.9, ("auth-routes.ts", "supports", "`/auth/refresh` endpoint")),
-                script.verdict(3, "supported", 0.85, ("AuthService.ts", "supports", "`refreshToken()` method")),
+                script.verdict(1, "supported", ("AuthService.ts", "supports", "using httpOnly cookies")),
+                script.verdict(2, "supported", ("auth-routes.ts", "supports", "`/auth/refresh` endpoint")),
+                script.verdict(3, "supported", ("AuthService.ts", "supports", "`refreshToken()` method")),
             )
         ],
         critic=[script.critique()],
@@ -120,15 +120,15 @@ def test_a_right_answer_about_code_is_valid_and_a_model_verifies_every_fact(judg
     if roles is None:  # code is not a language the offline checks read: they confirm nothing of it
         assert (found.needs_review, found.metadata.facts_checked, found.metadata.facts_verified) == (True, 2, 0)
         return
-    assert found.confidence == pytest.approx(0.95, abs=0.05)
+    assert found.confidence >= 0.9
     assert found.metadata.facts_checked == found.metadata.facts_verified == 3
     assert found.metadata.sources_used == ("AuthService.ts", "auth-routes.ts")
 
 
 def timeout(seconds: int, judges: Judges) -> CritiqueResult:
     draft = f"The timeout is {seconds} seconds."
-    right = script.verdict(1, "supported", 0.98, ("1", "supports", "Timeout: 60 seconds"))
-    wrong = script.verdict(1, "contradicted", 0.05, ("1", "contradicts", "Timeout: 60 seconds"), issue="It is 60.")
+    right = script.verdict(1, "supported", ("1", "supports", "Timeout: 60 seconds"))
+    wrong = script.verdict(1, "contradicted", ("1", "contradicts", "Timeout: 60 seconds"), issue="It is 60.")
     roles = judges(
         claims_extract=[script.claims(draft)],
         claims_verify=[script.verdicts(right if seconds == 60 else wrong)],
@@ -162,8 +162,10 @@ def test_a_draft_is_revised_when_that_is_enabled(judges: Judges) -> None:
     roles = judges(
         claims_extract=[script.claims(draft), script.claims(revised)],
         claims_verify=[
-            script.verdicts(script.verdict(1, "unsupported", 0.2, ("2", "partly", "Pro: 100"), issue="Only for Pro.")),
-            script.verdicts(script.verdict(1, "supported", 0.9, ("1", "supports", "Free: 10"))),
+            script.verdicts(
+                script.verdict(1, "unsupported", ("2", "supports_together", "Pro: 100"), issue="Only for Pro.")
+            ),
+            script.verdicts(script.verdict(1, "supported", ("1", "supports", "Free: 10"))),
         ],
         critic=[script.critique(quality=0.5), script.critique()],
         reviser=[canned.revision(revised)],

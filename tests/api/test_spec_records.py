@@ -89,9 +89,9 @@ def test_an_issue() -> None:
 def test_what_is_known_of_a_claim() -> None:
     answer = "The bridge is 130 metres long. The bridge is made of steel. It is made of steel and glass."
     said_of_claims = script.verdicts(
-        script.verdict(1, "contradicted", 0.1, ("1", "contradicts", "120 metres long"), issue="It is 120 metres."),
-        script.verdict(2, "supported", 0.95, ("2", "supports", "made of steel")) | {"confidence": 0.7},
-        script.verdict(3, "partial", 0.5, ("2", "supports", "made of steel"), issue="Of glass nothing is known."),
+        script.verdict(1, "contradicted", ("1", "contradicts", "120 metres long"), issue="It is 120 metres."),
+        script.verdict(2, "supported", ("2", "supports", "made of steel")) | {"confidence": 0.7},
+        script.verdict(3, "partial", ("2", "supports", "made of steel"), issue="Of glass nothing is known."),
     )
     replies = canned.ALL | {"claims_extract": script.claims(*sentences(answer)), "claims_verify": said_of_claims}
     verifier = script.roles(ScriptedAsker(replies)).verifier
@@ -101,7 +101,7 @@ def test_what_is_known_of_a_claim() -> None:
     assert [check.claim.text for check in (wrong, right, half)] == sentences(answer)
     assert [check.verified for check in (wrong, right, half)] == [False, True, False]
     assert (wrong.confidence, right.confidence, half.confidence) == (0.9, 0.7, 0.9)
-    assert (wrong.support, right.support, half.support) == (0.1, 0.95, 0.5)
+    assert (wrong.support, right.support, half.support) == (0.0, 1.0, 0.5)
     assert (wrong.sources, right.sources, half.sources) == (("1",), ("2",), ("2",))
     assert [(quote.evidence_id, quote.text) for quote in right.quotes] == [("2", "made of steel")]
     assert [(quote.evidence_id, quote.text) for quote in wrong.quotes] == [("1", "120 metres long")]
@@ -131,7 +131,7 @@ def test_a_verdict_that_can_t_be_read_is_no_number(reply: object) -> None:
 @pytest.mark.spec("DRAFT-CRITIQUE-WHOLE")
 def test_no_source_is_cut_and_replies_have_the_room_the_spec_gives_them() -> None:
     long = "word " * 2_000 + "the very end"
-    verdicts = script.verdicts(script.verdict(1, "supported", 1.0, ("1", "supports", "word")))
+    verdicts = script.verdicts(script.verdict(1, "supported", ("1", "supports", "word")))
     _, asker = judged(verdicts, long)
     rooms = {"claims_extract": 500, "claims_verify": 200, "completeness": 300, "reviser": 1_000}
     for prompt, room in rooms.items():
@@ -142,7 +142,7 @@ def test_no_source_is_cut_and_replies_have_the_room_the_spec_gives_them() -> Non
 
 @pytest.mark.spec("DRAFT-CRITIQUE-TEMPERATURES")
 def test_the_temperatures_are_those_that_are_sent() -> None:
-    verdicts = script.verdicts(script.verdict(1, "supported", 1.0, ("1", "supports", "C")))
+    verdicts = script.verdicts(script.verdict(1, "supported", ("1", "supports", "C")))
     _, asker = judged(verdicts, "A is C.")
     sent = {each.file: each.temperature for each in asker.asked}
     wanted = {"claims_extract": 0.1, "claims_verify": 0.1, "completeness": 0.2, "reviser": 0.3}
@@ -154,7 +154,7 @@ def test_what_is_missing_is_a_medium_issue_of_its_own() -> None:
     left_out = {"description": "The year is left out.", "evidence_id": "1", "quote": "since 1931", "importance": 0.9}
     replies = canned.ALL | {
         "claims_extract": script.claims("A is B."),
-        "claims_verify": script.verdicts(script.verdict(1, "supported", 1.0, ("1", "supports", "A is B"))),
+        "claims_verify": script.verdicts(script.verdict(1, "supported", ("1", "supports", "A is B"))),
         "completeness": {"missing": [left_out]},
     }
     case = [{"id": "1", "content": "A is B since 1931."}]

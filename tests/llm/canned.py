@@ -65,9 +65,9 @@ def verdict(number: Any = 1, **changes: Any) -> dict[str, Any]:
     return {
         "number": number,
         "evidence": [supporting(quote="120 metres long")],
+        "calculation": "",
         "reasoning": "",
         "verdict": "supported",
-        "support": 1.0,
         "confidence": 0.9,
     } | changes
 
@@ -79,9 +79,16 @@ def supporting(
     return {"evidence_id": evidence_id, "stance": stance, "quote": quote, "claim_words": claim_words}
 
 
-def listed(number: int = 1, sentence: int = 1, words: str = "", meaning: str = "") -> dict[str, Any]:
+def listed(sentence: Any = 1, words: str = "", meaning: str = "") -> dict[str, Any]:
     """A claim in a list."""
-    return {"number": number, "sentence": sentence, "words": words, "meaning": meaning}
+    return {"sentence": sentence, "words": words, "meaning": meaning}
+
+
+def judged(sentence: Any = 1, words: str = "", meaning: str = "", **changes: Any) -> dict[str, Any]:
+    """A claim in a list with the verdict on it."""
+    given = verdict(**changes)
+    del given["number"]
+    return listed(sentence, words, meaning) | given
 
 
 def grade(**changes: Any) -> dict[str, Any]:
@@ -110,7 +117,7 @@ def revision(answer: str, **changes: Any) -> dict[str, Any]:
 
 
 ALL: dict[str, Any] = {
-    "claims": {"claims": [listed(1), listed(2, 2)], "verdicts": [verdict(1), verdict(2)], "missing": []},
+    "claims": {"claims": [judged(1), judged(2)], "missing": []},
     "claims_extract": {"claims": []},
     "claims_verify": {"verdicts": [verdict(1), verdict(2)]},
     "completeness": {"missing": []},

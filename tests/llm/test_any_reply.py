@@ -25,7 +25,9 @@ from masis.llm.roles.replies import (
     Reply,
     RevisionReply,
     TextOrEmpty,
+    VerdictsReply,
 )
+from masis.llm.roles.verdicts import SURE_FROM
 from masis.llm.roles.verifier import Extractions, ModelVerifier
 from masis.schema.case import ClaimVerdict, Evidence
 from masis.schema.storable import storable
@@ -53,18 +55,24 @@ PLACES = [
     "It is red.",
     ANSWER,
 ]
+PLACED = ("120 metres", "1932", "It is red.", ANSWER)
+"""Those that stand in the answer, each as a claim of its own."""
+SUPPORT = {"supported": 1.0, "partial": 0.5, "contradicted": 0.0, "unsupported": 0.0}
 text = st.sampled_from(PLACES) | st.text(max_size=20)
 names = st.sampled_from(["chunk_1", "[chunk_2]", "2", "CHUNK 1", "empty", "chunk_9", "", "i1", "i9", "all"]) | text
 anything = st.one_of(
     st.none(), st.booleans(), st.integers(-200, 200), st.floats(), text, st.just(10**400), st.lists(st.integers())
 )
 number = st.integers(-1, 5) | st.sampled_from(["1", "2.0", "²", None, True, math.nan, math.inf, 1.0, 10**400])
-VERDICTS = [*get_args(ClaimVerdict), "Partial", "", None, 3, ["supported"]]
+VERDICTS = [*get_args(ClaimVerdict), "either_way", "Partial", "", None, 3, ["supported"]]
 BY_NAME: dict[str, st.SearchStrategy[Any]] = {
     "evidence_id": names,
     "evidence_ids": st.lists(names, max_size=3),
     "issue_ids": st.lists(names, max_size=2),
-    "stance": st.sampled_from(["supports", "partly", "contradicts", "silent", "SUPPORTS", None, "bears"]),
+    "stance": st.sampled_from(
+        ["supports", "supports_together", "contradicts", "leaves_open", "SUPPORTS", "partly", None, "bears"]
+    ),
+    "calculation": st.sampled_from(["", "60 * 2 = 120", "100 + 21 = 120", "1931 - 120", "= ="]) | text,
     "verdict": st.sampled_from(VERDICTS),
     "type": st.sampled_from(["factual", "Missing info", "logical", "safety"]),
     "severity": st.sampled_from(["high", "LOW"]),
@@ -88,17 +96,18 @@ def drawn(shape: type[Reply]) -> st.SearchStrategy[dict[str, Any]]:
     return st.fixed_dictionaries({name: field_of(name, field) for name, field in shape.model_fields.items()})
 
 
-@given(drawn(CheckedClaimsReply))
+@given(drawn(CheckedClaimsReply), drawn(VerdictsReply))
 @settings(max_examples=60)
-def test_claims_and_verdicts_in_one_reply(reply: dict[str, Any]) -> None:
-    """Each sentence that asserts something is judged, whatever the list holds."""
-    asker = ScriptedAsker({"claims": reply, "claims_verify": {"verdicts": reply["verdicts"]}})
+def test_claims_and_verdicts_in_one_reply(reply: dict[str, Any], second: dict[str, Any]) -> None:
+    """Each sentence that asserts something and each row is judged, whatever the list holds."""
+    asker = ScriptedAsker({"claims": reply, "claims_verify": second})
     made, found = ModelVerifier(asker, Settings(), Extractions()).check_answer(
         ANSWER, AUDIT, "How long is it?", EVIDENCE, completeness=True
     )
     assert [check.claim for check in found.checks] == list(made)
     for claim in made:
-        assert ANSWER[claim.start : claim.end] == claim.text
+        assert claim.start is None or ANSWER[claim.start : claim.end] == claim.text
+    assert len(made) >= len({row["words"] for row in reply["claims"] if row["words"] in PLACED})
     for sentence in AUDIT.sentences:
         assert any((claim.start or 0) < sentence.end and (claim.end or 0) > sentence.start for claim in made)
     holds_no_more_than_it_shows(found)
@@ -109,10 +118,17 @@ def holds_no_more_than_it_shows(found: Checked) -> None:
     for check in found.checks:
         assert storable(check.model_dump())
         assert (check.verdict == "unscored") == (check.unscored is not None)
-        if check.verdict == "partial":
+        assert check.support == SUPPORT.get(check.verdict)
+        if check.verdict == "contradicted":
+            assert check.contradictions
+        if check.verdict == "supported":
+            assert check.quotes
+        if check.verdict in ("supported", "contradicted"):
+            assert check.confidence is not None
+            assert check.confidence >= SURE_FROM
             assert check.sources
-        if check.verdict in ("unsupported", "contradicted") and check.support is not None:
-            assert check.support <= 0.5
+        if check.abstained is not None:
+            assert (check.verdict, bool(check.issue)) == ("unverifiable", True)
         assert set(check.sources) <= texts.keys()
         for quote in check.quotes:
             assert texts[quote.evidence_id][quote.start : quote.end] == quote.text != ""

@@ -19,7 +19,7 @@ from masis.audit.control.run_control import RunControl
 from masis.errors import BadReply, SettingsError
 from masis.llm import recordings, registry
 from masis.llm.recordings import RecordedReply
-from masis.llm.roles.prompting import Prompt, answer, compose, question
+from masis.llm.roles.prompting import VERSION, Prompt, answer, compose, question
 from masis.schema.case import Case
 from masis.schema.run import Run
 from masis.schema.screening import Screening
@@ -157,7 +157,8 @@ def test_a_reply_to_an_older_prompt_is_used_with_a_warning_and_todays_comes_firs
     assert judged(after) == judged(before)
     about = [warning.message for warning in after.warnings if "the recorded reply is to the prompt" in warning.message]
     assert len(about) == len({line["prompt"] for line in lines(file)})
-    assert any(message.startswith("critic: the recorded reply is to the prompt critic/3+0ld") for message in about)
+    said = f"critic: the recorded reply is to the prompt critic/{VERSION}+0ld"
+    assert any(message.startswith(said) for message in about)
     rewrite(file, lambda line: line | {"reply": "an old one"})
     file.write_text(now + file.read_text())
     assert not any("recorded reply is to" in each.message for each in replayed(file, max_iterations=1).warnings)

@@ -16,6 +16,7 @@ from masis.llm.client import schemas
 from masis.llm.roles.critic import ModelCritic
 from masis.llm.roles.drafter import ModelDrafter
 from masis.llm.roles.evaluator import ModelEvaluator
+from masis.llm.roles.prompting import VERSION
 from masis.llm.roles.replies import CritiqueReply
 from masis.llm.roles.reviser import ISSUES_MOST, ModelReviser, briefing
 from masis.schema.audit import CitationAudit, Claim, Contradiction, Draft, Evaluation, Issue, Revision
@@ -159,8 +160,8 @@ def test_critique_and_evaluation_say_which_model_and_which_prompt_made_them() ->
     asker = ScriptedAsker({}, name="openai:gpt-4o")
     made = [judge.judged_by for judge in (ModelCritic(asker), ModelEvaluator(asker, Settings()))]
     assert [(each.model, each.version.partition("+")[0]) for each in made] == [
-        ("openai:gpt-4o", "critic/3"),
-        ("openai:gpt-4o", "evaluator/3"),
+        ("openai:gpt-4o", f"critic/{VERSION}"),
+        ("openai:gpt-4o", f"evaluator/{VERSION}"),
     ]
 
 
@@ -345,7 +346,7 @@ def drafted(given: Any) -> Draft:
 def test_a_draft_is_an_answer_with_the_steps_that_led_to_it() -> None:
     found = drafted({"reasoning_steps": ["chunk_1 gives it.", " "], "answer": f" {DRAFT}\n"})
     assert (found.answer, found.reasoning_steps) == (DRAFT, ("chunk_1 gives it.",))
-    assert found.judged_by.version.startswith("drafter/3+")
+    assert found.judged_by.version.startswith(f"drafter/{VERSION}+")
 
 
 def test_fence_lines_are_no_part_of_a_revised_answer_or_a_draft() -> None:

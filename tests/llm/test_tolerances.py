@@ -17,6 +17,8 @@ from masis.llm.roles.replies import (
     CheckedClaimsReply,
     CritiqueReply,
     EvaluationReply,
+    ListedClaim,
+    NumberedVerdict,
     RaisedIssue,
     RevisionReply,
     Verdict,
@@ -99,8 +101,8 @@ SCORES: dict[Any, float | None] = {
 
 @each(SCORES)
 def test_a_score_in_words_is_read_where_the_text_names_its_scale(written: Any) -> None:
-    verdict = Verdict.model_validate(canned.verdict(support=written))
-    found = normalised("support", verdict.support).value
+    verdict = Verdict.model_validate(canned.verdict(confidence=written))
+    found = normalised("confidence", verdict.confidence).value
     assert found == pytest.approx(SCORES[written]) if SCORES[written] is not None else found is None, found
 
 
@@ -127,8 +129,9 @@ ROWS: dict[Any, Any] = {
 
 @each(ROWS)
 def test_the_number_of_a_row_is_read_with_the_word_for_what_is_counted(written: Any) -> None:
-    found = Verdict.model_validate(canned.verdict(written)).number
-    assert found == (written if ROWS[written] is None else ROWS[written])
+    meant = written if ROWS[written] is None else ROWS[written]
+    assert NumberedVerdict.model_validate(canned.verdict(written)).number == meant
+    assert ListedClaim.model_validate(canned.listed(written)).sentence == meant
 
 
 def chunks(*ids: str) -> Chunks:
@@ -242,9 +245,10 @@ def test_a_list_that_is_left_out_is_empty_unless_the_reply_speaks_of_what_it_wou
     ("shape", "reply"),
     [
         (VerdictsReply, {}),
-        (CheckedClaimsReply, {"claims": []}),
         (CheckedClaimsReply, {"missing": []}),
-        (CheckedClaimsReply, {"claims": None, "verdicts": None}),
+        (CheckedClaimsReply, {"claims": [without(canned.judged(), "verdict")]}),
+        (CheckedClaimsReply, {"claims": [without(canned.judged(), "confidence")]}),
+        (CheckedClaimsReply, {"claims": [canned.listed()], "verdicts": [canned.verdict()]}),
         (CritiqueReply, canned.critique(hallucination_detected=None)),
         (CritiqueReply, without(canned.critique(), "confidence")),
         (EvaluationReply, {}),
@@ -345,10 +349,7 @@ READ_ALIKE: dict[str, Change] = {
     "no empty lists": lambda v: {key: held for key, held in v.items() if held != []},
     "a wrapper": lambda v: {"result": v},
     "an echoed schema": lambda v: {"type": "object", "properties": v},
-    "numbers in words": lambda v: deep(v, lambda k, x: f"Claim {x}" if k == "number" else x),
-    "verdicts from 0": lambda v: (
-        v | {"verdicts": [each | {"number": each["number"] - 1} for each in v["verdicts"]]} if "verdicts" in v else v
-    ),
+    "numbers in words": lambda v: deep(v, lambda k, x: f"Sentence {x}" if k == "sentence" else x),
     "verdicts with a stop": lambda v: deep(v, lambda k, x: f"{x}." if k in ("verdict", "stance") else x),
     "invalid escapes": lambda v: json.dumps(v).replace("As it reads", r"As \(it\) reads"),
 }
@@ -357,7 +358,7 @@ READ_ALIKE: dict[str, Change] = {
 @pytest.mark.parametrize("name", READ_ALIKE)
 def test_an_audit_is_the_same_however_the_model_writes_its_replies(name: str) -> None:
     run = audited(READ_ALIKE[name])
-    assert verdicts(run) == [("supported", 0.95)] * 2
+    assert verdicts(run) == [("supported", 1.0)] * 2
     assert run.iterations[0].critique.confidence == 0.9
     assert run.iterations[0].evaluation is not None
     assert run.iterations[0].evaluation.faithfulness == 0.9
@@ -378,7 +379,7 @@ def test_tolerances_hold_for_every_way_of_asking(wire: str, refuses: tuple[str, 
     def change(value: Any) -> Any:
         return {"result": READ_ALIKE["ids in words"](READ_ALIKE["scores out of ten"](value))}
 
-    assert verdicts(audited(change, wire, refuses=refuses)) == [("supported", 0.95)] * 2
+    assert verdicts(audited(change, wire, refuses=refuses)) == [("supported", 1.0)] * 2
 
 
 def test_the_issues_of_a_critic_that_drifts_are_all_raised() -> None:
@@ -394,9 +395,8 @@ NEVER_CONFIRMED: dict[str, Change] = {
     "negated": lambda v: deep(v, lambda k, x: "not supported" if k == "verdict" else x),
     "of no chunk": lambda v: deep(v, lambda k, x: "EVIDENCE 9" if k == "evidence_id" else x),
     "of nothing": lambda v: deep(v, lambda k, x: None if k == "evidence" else x),
-    "of another claim": lambda v: (
-        v | {"verdicts": [each | {"number": "Claim 0"} for each in v["verdicts"][:1]]} if "verdicts" in v else v
-    ),
+    "of no words": lambda v: deep(v, lambda k, x: "" if k == "quote" else x),
+    "unsure": lambda v: deep(v, lambda k, x: 0.5 if k == "confidence" else x),
     "in the middle of a thought": lambda v: message({"content": "", "reasoning": f"{json.dumps(v)}? Or no."}),
 }
 

@@ -58,23 +58,25 @@ def claims(prompt: Prompt) -> dict[str, Any]:
         (row, words) for row in rows for words in (row["text"].split(" and ") if "1931" in row["text"] else [""])
     ]
     return {
-        "claims": [canned.listed(n, row["sentence"], words) for n, (row, words) in enumerate(clauses, 1)],
-        "verdicts": [
-            verdict(n, words or row["text"], row.get("cites", [])) for n, (row, words) in enumerate(clauses, 1)
+        "claims": [
+            judged(row["sentence"], words, words or row["text"], row.get("cites", [])) for row, words in clauses
         ],
         "missing": [],
     }
 
 
-def verdict(number: int, claim: str, cited: list[str]) -> dict[str, Any]:
-    silent = [canned.supporting(chunk, "silent") for chunk in cited]
+def judged(sentence: int, words: str, claim: str, cited: list[str]) -> dict[str, Any]:
+    others = [canned.supporting(chunk, "leaves_open") for chunk in cited]
     if "90 metres" in claim:
-        denied = canned.supporting("chunk_1", "contradicts", "120", "90")
-        return canned.verdict(
-            number, verdict="contradicted", support=0.1, reasoning="It is 120 metres.", evidence=[*silent, denied]
+        denied = canned.supporting("chunk_1", "contradicts", "120 metres", "90 metres")
+        return canned.judged(
+            sentence, words, verdict="contradicted", reasoning="It is 120 metres.", evidence=[*others, denied]
         )
-    says = canned.supporting("chunk_2") if "1931" in claim else canned.supporting("chunk_1")
-    return canned.verdict(number, evidence=[*silent, says])
+    if "1931" in claim:
+        says = canned.supporting("chunk_2", quote="opened to traffic in 1931")
+    else:
+        says = canned.supporting("chunk_1", quote="made of steel" if "steel" in claim else "120 metres long")
+    return canned.judged(sentence, words, evidence=[*others, says])
 
 
 def replies() -> dict[str, Any]:

@@ -23,9 +23,11 @@ SHAPE: dict[str, type[BaseModel]] = {prompt: shape for shape, prompt in PROMPT_O
 WORDS = 'The bridge, "Old Jim", is 120 metres long {see [chunk_1]}: it\'s steel; 5 > 3.\nSo they say.'
 FULL: dict[str, dict[str, Any]] = {
     **ALL,
-    "claims_extract": {"claims": [listed(1, 1, WORDS, "It is long."), listed(2, 2, "b", "c")]},
+    "claims_extract": {"claims": [listed(1, WORDS, "It is long."), listed(2, "b", "c")]},
     "completeness": {"missing": [{"description": WORDS, "evidence_id": "", "quote": "1931", "importance": 0.5}]},
-    "claims_verify": {"verdicts": [verdict(1, reasoning=WORDS), verdict(2, support=0, reasoning="No length.")]},
+    "claims_verify": {
+        "verdicts": [verdict(1, reasoning=WORDS), verdict(2, verdict="unsupported", reasoning="No length.")]
+    },
     "critic": critique(
         critique_reasoning=WORDS,
         issues=[raised(), raised(severity="low", location="")],
