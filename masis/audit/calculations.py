@@ -12,22 +12,43 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from masis.audit.languages import MONTHS
+
 LONGEST = 400
 """Characters of a calculation that is read."""
-CONSTANTS = frozenset({1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 24, 30, 52, 60, 100, 365, 366, 1_000, 1_024, 3_600})
-"""Numbers that a calculation may use though no evidence has them: months, hours, per cent, small counts."""
+CONSTANTS = (
+    *range(1, 13), *(24, 28, 30, 31, 52, 60, 90, 100, 180, 360, 365, 366, 1_000, 1_024, 3_600),
+    *(32, 1.8, 273.15),  # temperatures
+    *(2.54, 30.48, 0.3048, 3.28084, 0.9144, 1.0936, 1.60934, 0.62137, 1.852, 3.6),  # lengths and speeds
+    *(0.453592, 2.20462, 28.3495, 0.0353, 6.35029),  # masses
+    *(0.404686, 2.47105, 10.7639, 0.0929, 2.58999, 0.3861),  # areas
+    *(3.78541, 0.264172, 4.54609, 0.219969, 0.473176, 29.5735),  # volumes
+    *(14.5038, 6.89476, 1.01325, 101.325, 4.184, 0.239, 0.7457, 1.341),  # pressures, energies, powers
+)  # fmt: skip
+"""Numbers that a calculation may use though no evidence has them: calendars, per cent, small counts, conversions."""
+CONSTANT_WITHIN = 0.005
+"""How far a conversion factor may be rounded, as a share of it."""
 
 _SCALES = {
-    **dict.fromkeys(("thousand", "tausend", "mille", "mil", "k"), 1e3),
-    **dict.fromkeys(("million", "millions", "mio", "m", "millionen", "millones", "milioni"), 1e6),
+    **dict.fromkeys(("thousand", "tausend", "mille", "k"), 1e3),
+    **dict.fromkeys(("million", "millions", "mio", "millionen", "millones", "milioni"), 1e6),
     **dict.fromkeys(("billion", "billions", "bn", "mrd", "milliarden", "milliards"), 1e9),
 }
+_MONTHS = frozenset(MONTHS) | frozenset(
+    """january february march april may june july august september october november december jan feb mar apr jun jul
+    aug sep sept oct nov dec""".split()
+)
 _NUMBER = r"\d{1,3}(?:[,'’\u00a0\u202f ]\d{3})+(?:\.\d+)?|\d+(?:[.,]\d+)?|\.\d+"
 _TOKEN = re.compile(
-    rf"\s*(?:(?P<number>{_NUMBER})|(?P<operator>[-+*/()×÷−–:·]|\bx\b|\bof\b|\bplus\b|\bminus\b|\btimes\b)"
+    rf"\s*(?:(?P<number>{_NUMBER})|(?P<operator>[-+*/()×÷−–·]|(?<=\s):(?=\s)|\bx\b|\bof\b|\bplus\b|\bminus\b|\btimes\b)"
     r"|(?P<percent>%|\bper\s?cent\b|\bpercent\b|\bProzent\b)|(?P<word>[^\W\d_]+(?:[.²³/][^\W\d_]*)*|[$€£¥°²³.,]))",
     re.IGNORECASE,
 )
+_ABOUT = re.compile(
+    r"≈|≃|~|\b(?:about|roughly|approx\w*|around|nearly|almost|rund|etwa|circa|ca|environ|unos|unas)\b", re.IGNORECASE
+)
+ABOUT_WITHIN, EXACT_WITHIN = 0.01, 0.001
+"""How far the sides may be apart, as a share: where one of them is called approximate, and where none is."""
 _EQUALS = re.compile(r"=|≈|≃|~|\bis\b|\bequals\b|\bergibt\b|→|⇒", re.IGNORECASE)
 _OPERATORS = {
     "×": "*", "x": "*", "·": "*", "times": "*", "÷": "/", ":": "/", "of": "of", "−": "-", "–": "-",
@@ -83,7 +104,8 @@ def check_calculation(text: str) -> Calculation:
         operands += [each for side in computed for each in side.operands if each not in results]
         results += [side.value for side in known]
         first = computed[0]
-        found.append(all(_equal(first, side) for side in known if side is not first))
+        within = ABOUT_WITHIN if _ABOUT.search(part) else EXACT_WITHIN
+        found.append(all(_equal(first, side, within) for side in known if side is not first))
     return Calculation(all(found) if found else None, tuple(operands))
 
 
@@ -93,12 +115,17 @@ def unknown_operands(calculation: Calculation, texts: Iterable[str]) -> tuple[fl
     A number may stand in a text with or without the word for its scale ("1.2 million" for 1,200,000).
     """
     known = {value for text in texts for value in _numbers(text)}
-    wanted = [each for each in calculation.operands if each not in CONSTANTS]
+    wanted = [each for each in calculation.operands if not _is_constant(each)]
     return tuple(
         each
         for each in dict.fromkeys(wanted)
         if not any(math.isclose(each, value * scale, rel_tol=1e-9) for value in known for scale in _READINGS)
     )
+
+
+def _is_constant(number: float) -> bool:
+    within = 0.0 if number == int(number) else CONSTANT_WITHIN
+    return any(math.isclose(number, constant, rel_tol=max(within, 1e-12)) for constant in CONSTANTS)
 
 
 _READINGS = (1.0, 1e3, 1e6, 1e9, 1e-2, 1e2)
@@ -117,13 +144,13 @@ def _values(written: str) -> tuple[float, ...]:
     return tuple(float(each) for each in readings)
 
 
-def _equal(computed: _Side, other: _Side) -> bool:
+def _equal(computed: _Side, other: _Side, within: float) -> bool:
     """Return whether two sides agree, but for the rounding that the written number shows; per cent counts as share."""
     step = max(other.step, computed.step if not computed.operands else 0.0) * 1.001 + 1e-9 * abs(other.value)
     readings = (other.value, other.value / 100, other.value * 100)
     scale = (1.0, 0.01, 100.0)
     return any(
-        abs(computed.value - value) <= max(step * factor, 0.0005 * abs(value))
+        abs(computed.value - value) <= max(step * factor, within * abs(value))
         for value, factor in zip(readings, scale, strict=True)
     )
 
@@ -132,6 +159,7 @@ class _Token(NamedTuple):
     kind: str
     value: float = 0.0
     step: float = 0.0
+    percent: bool = False
 
 
 def _side(text: str) -> _Side | None:
@@ -177,16 +205,18 @@ def _tokens(text: str) -> list[_Token] | None:
             written = found["operator"].lower()
             tokens.append(_Token(_OPERATORS.get(written, written)))
         elif found["percent"]:
-            _scale_last(tokens, 0.01)
+            _scale_last(tokens, 0.01, percent=True)
+        elif found["word"].lower() in _MONTHS:
+            return None  # a date: days after another date are no sum
         elif (scale := _SCALES.get(found["word"].lower().rstrip("."))) is not None:
             _scale_last(tokens, scale)
     return tokens
 
 
-def _scale_last(tokens: list[_Token], factor: float) -> None:
+def _scale_last(tokens: list[_Token], factor: float, percent: bool = False) -> None:
     if tokens and tokens[-1].kind == "number":
         last = tokens[-1]
-        tokens[-1] = _Token("number", last.value * factor, last.step * factor)
+        tokens[-1] = _Token("number", last.value * factor, last.step * factor, percent)
 
 
 class _NoArithmetic(Exception):
@@ -208,11 +238,17 @@ class _Reader:
 
     def total(self) -> float:
         value = self._product()
+        percent = self._behind_percent()
         while (kind := self._kind()) in ("+", "-"):
             self._at += 1
             right = self._product()
+            if self._behind_percent() and not percent:
+                raise _NoArithmetic  # "200 + 10%" may mean 220
             value = value + right if kind == "+" else value - right
         return value
+
+    def _behind_percent(self) -> bool:
+        return self._at > 0 and self._tokens[self._at - 1].percent
 
     def _product(self) -> float:
         value = self._factor()
