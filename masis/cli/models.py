@@ -8,8 +8,10 @@ from typing import Literal
 
 import click
 
+from masis.api.exam_results import ExamResults
 from masis.api.roles import check_models, probe_model
 from masis.bench import render, run_bench
+from masis.bench.exam import estimate_exam, take_exam
 from masis.bench.verifiers import compare_verifiers, render_comparison
 from masis.cli import options as shared
 from masis.cli.commands import CommandGroup, JobFailed, argument, command, interrupted, option
@@ -27,18 +29,73 @@ from masis.schema.wording import counted
 from masis.services import demo_cases
 from masis.settings import Settings, load
 from masis.settings.reference import option_help
+from masis.views.exam import exam_lines
 from masis.views.numbers import cost_text, day, dollars
 
 
 @click.group(cls=CommandGroup)
 def models() -> None:
-    """Verifier models that run on this machine: download one, and show what each is.
+    """Models that judge: let one take the exam, download a verifier model, list those that are here.
 
+      masis models exam openai:gpt-4o-mini
       masis models get local:ORG/NAME
       masis models list
 
     docs/models.md says which models are understood and how to measure them.
     """
+
+
+@command("Let a model take the exam: 32 answers, half of them with a known fault.", group=models)
+def exam(
+    name: str = argument(metavar="MODEL"),
+    yes: bool = option("Start without asking, whatever it costs.", "--yes"),
+    show: bool = option("Show the latest result instead of taking the exam again.", "--show"),
+    emit: Emit = shared.EMIT,
+) -> None:
+    """Let MODEL judge 32 short answers whose faults are known, and say whether it may accept answers by itself.
+
+    A model passes if it accepts no faulty answer, calls no faulty passage supported, flags at most 2 of 16 sound
+    answers, and gives replies that can be read. The result is stored with model, address, version of the prompts and
+    date. It is shown wherever the model is named.
+
+      masis models exam openai:gpt-4o-mini
+      masis models exam openai:gpt-4o-mini --show
+      masis models exam local:ORG/NAME
+
+    Exit code 0: it passed. 1: it didn't pass, or has not taken the exam (with --show). 2: wrong use. 130: stopped,
+    nothing stored.
+    """
+    settings = shared.chosen_settings()
+    results = ExamResults(settings.exam_results)
+    if show:
+        latest = results.latest(name)
+        if latest is None:
+            raise JobFailed(f"{name} has not taken the exam. masis models exam {name}")
+        emit(latest, exam_lines(latest))
+        if not latest.passed:
+            raise JobFailed(f"{name} did not pass.")
+        return
+    expected = estimate_exam(name, settings)
+    if expected.calls:
+        say(
+            f"The exam takes up to {expected.calls:,} calls and {expected.tokens:,} tokens, "
+            f"{cost_text(expected.cost_usd)}."
+        )
+        shared.confirm("Start the exam?", "Nothing was asked.", yes=yes)
+    with Interruption("Stopping after the answers under way. Nothing will be stored.") as stop:
+        with Progress("Exam") as progress:
+
+            def show_progress(done: int, total: int) -> None:
+                progress.total = total
+                progress.move(done, f"{done} of {total} answers")
+
+            result = take_exam(name, settings, on_progress=show_progress, stopped=stop.stopped)
+    if result is None:
+        interrupted("Stopped. Nothing was stored.")
+    results.add(result)
+    emit(result, exam_lines(result))
+    if not result.passed:
+        raise JobFailed(f"{name} did not pass: {'; '.join(result.shortfalls)}.")
 
 
 @command("Download a verifier model, and show what it is.", group=models)

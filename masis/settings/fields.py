@@ -215,6 +215,11 @@ class Settings(Record):
     programs_folder: str = CALLS(
         "", "REQ-CRITIC-007", "The folder of compiled critics; empty: programs in your data folder."
     )
+    exam_results: str = CALLS(
+        "",
+        "a model accepts no answer before it has passed the exam",
+        "The file of the results of exams; empty: exams.jsonl in your data folder.",
+    )
 
     local_supported_from: Share = LOCAL(
         0.75,

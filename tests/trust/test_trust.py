@@ -14,6 +14,7 @@ from sklearn.metrics import cohen_kappa_score, roc_auc_score
 
 from benchmarks import trust_simulation as simulation
 from masis.audit.acceptance import RULE_VERSION, Assessment, waive
+from masis.audit.measures.statistics import exact_bounds
 from masis.errors import InputError, NotAllowed
 from masis.schema.actor import Actor
 from masis.schema.review import TargetLabel
@@ -33,7 +34,6 @@ from masis.trust.agreement import (
     Patterns,
     agreement,
     cohen_kappa,
-    exact_bounds,
     gwet_ac1,
     krippendorff_alpha,
     pairs,

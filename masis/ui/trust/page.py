@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple, cast, get_args
 import pandas as pd
 import streamlit as st
 
+from masis.audit.measures.statistics import exact_bounds
 from masis.errors import MasisError
 from masis.schema.wording import counted
 from masis.services import Workbench
@@ -26,7 +27,7 @@ from masis.services.trust.service import (
     YieldReport,
 )
 from masis.services.trust.summary import IN_VIEW, SIMULATED, UPHELD, figure, how_sure, in_words, short_answers, too_few
-from masis.trust.agreement import Estimate, exact_bounds
+from masis.trust.agreement import Estimate
 from masis.trust.guarantee import draws_needed, least_tolerance
 from masis.trust.machine import Comparison, draws_for_width
 from masis.trust.score import LEAST_DECISIONS, LEAST_OF_EACH, LEAST_ORDERED
