@@ -15,8 +15,14 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from masis.errors import InputError
+from masis.llm import endpoints, registry
+from masis.schema.calls import Replayed
 from masis.schema.exam import ExamResult
+from masis.settings import OFFLINE, Settings
 from masis.settings.environment import data_folder
+
+JUDGING_ROLES = ("verifier", "critic", "evaluator")
+"""The roles whose word can let an answer pass. A revision is audited again, and a draft is never accepted unread."""
 
 SHIPPED = "shipped_exams.jsonl"
 """Results that come with the product: the offline rules, and the models whose replies the demo replays."""
@@ -55,22 +61,60 @@ class ExamResults:
 
     def latest(self, model: str) -> ExamResult | None:
         """Return the newest result of a model, whatever the address and prompts; None if it never took the exam."""
-        return next((each for each in reversed(self.all()) if each.model == model), None)
+        return next((each for each in reversed(self.all()) if each.name == model), None)
 
-    def of(self, model: str, address: str, prompts: Mapping[str, str]) -> ExamResult | None:
-        """Return the newest result that holds for this use of a model.
+    def has_passed(self, role: str, model: str, address: str | None, prompt: str) -> bool:
+        """Return whether a model passed its newest exam in this role, at this address, with these prompts.
 
-        Args:
-            model: The model string.
-            address: Where it is asked; empty for what runs on this machine.
-            prompts: The version of the prompts of each role that it fills.
-
+        Without an address (None) that at any address counts: recorded replies don't say where they were asked for.
         """
-        for result in reversed(self.all()):
-            same_prompts = all(result.prompts.get(role) == version for role, version in prompts.items())
-            if result.model == model and result.address == address and same_prompts:
-                return result
-        return None
+        matching = [each for each in self.all() if each.covers(role, model, address, prompt)]
+        return bool(matching) and matching[-1].passed
+
+
+def address_of(string: str, role: str, settings: Settings) -> str:
+    """Return where a role's model is asked; empty for what runs on this machine and for recorded replies."""
+    asked = registry.asked_model(string, role, settings)
+    return "" if asked == OFFLINE else endpoints.endpoint_of(asked, settings)
+
+
+def examined_name(string: str, role: str) -> str:
+    """Return under which name a role's model takes the exam.
+
+    Of two verifiers in a row it is the second, which decides what the offline checks leave open; of recorded replies
+    it is the model that gave them.
+    """
+    staged = registry.stages(string, role)
+    last = staged[1] if staged else string
+    replayed = Replayed.of(last)
+    return replayed.model if replayed else last
+
+
+def models_without_exam(
+    models: Mapping[str, str], prompts: Mapping[str, str], offline_rules: str, settings: Settings
+) -> tuple[str, ...]:
+    """Return the models of judging roles that have not passed the exam as they are used here.
+
+    Args:
+        models: The model string of each role, as a run records them.
+        prompts: The version of the prompts of each role that a model fills.
+        offline_rules: The version of the offline rules, which the other roles work by.
+        settings: Where models are asked, and the file of results.
+
+    Returns:
+        Each model once, in the order of the roles; empty where all have passed.
+
+    """
+    results = ExamResults(settings.exam_results)
+    missing = []
+    for role in JUDGING_ROLES:
+        string = models[role]
+        name = examined_name(string, role)
+        replayed = Replayed.of(string) is not None
+        address = None if replayed else address_of(string, role, settings)
+        if not results.has_passed(role, name, address, prompts.get(role) or offline_rules):
+            missing.append(name)
+    return tuple(dict.fromkeys(missing))
 
 
 def _read(text: str, file: str) -> tuple[ExamResult, ...]:

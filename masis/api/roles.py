@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+from masis.api.exam_results import models_without_exam
 from masis.audit import loop, output_validation
 from masis.audit.control.run_control import RunControl
 from masis.audit.escalation import EscalatingVerifier, Spared
@@ -73,6 +74,13 @@ def build_roles(settings: Settings, replies: Replies | None = None, *, in_steps:
     evaluator = ModelEvaluator(model, settings, heat) if (model := asked("evaluator")) else OfflineEvaluator()
     sampled = settings.judge_samples > 1  # what is deterministic gives the same every time
     by_role = (drafter, innermost(verifier), critic, reviser, evaluator)
+    prompts: dict[str, str] = {
+        role: filler.judged_by.version
+        for role, filler in zip(ROLES, by_role, strict=True)
+        if not isinstance(filler, OfflineDrafter | OfflineVerifier | OfflineCritic | OfflineReviser | OfflineEvaluator)
+    }
+    uses_offline_rules = OFFLINE in models.values() or registry.stages(models["verifier"], "verifier")
+    offline_rules = OFFLINE_RULES if uses_offline_rules else None
     return loop.Roles(
         drafter=drafter,
         verifier=verifier,
@@ -84,20 +92,13 @@ def build_roles(settings: Settings, replies: Replies | None = None, *, in_steps:
         if sampled and isinstance(evaluator, ModelEvaluator)
         else evaluator,
         models=models,
-        offline_rules=OFFLINE_RULES
-        if OFFLINE in models.values() or registry.stages(models["verifier"], "verifier")
-        else None,
+        offline_rules=offline_rules,
         control=control,
         waits=uses_models(settings) or any(map(_replayed, models.values())),
         validator=output_validation.chosen(settings.output_validator),
         local_models=tuple(model for filler in by_role if (model := getattr(filler, "local_model", None))),
-        prompts={
-            role: filler.judged_by.version
-            for role, filler in zip(ROLES, by_role, strict=True)
-            if not isinstance(
-                filler, OfflineDrafter | OfflineVerifier | OfflineCritic | OfflineReviser | OfflineEvaluator
-            )
-        },
+        prompts=prompts,
+        unexamined=models_without_exam(models, prompts, offline_rules or "", settings),
     )
 
 

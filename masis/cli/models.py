@@ -11,7 +11,7 @@ import click
 from masis.api.exam_results import ExamResults
 from masis.api.roles import check_models, probe_model
 from masis.bench import render, run_bench
-from masis.bench.exam import estimate_exam, take_exam
+from masis.bench.exam import estimate_exam, exam_settings, take_exam
 from masis.bench.verifiers import compare_verifiers, render_comparison
 from masis.cli import options as shared
 from masis.cli.commands import CommandGroup, JobFailed, argument, command, interrupted, option
@@ -65,7 +65,7 @@ def exam(
     Exit code 0: it passed. 1: it didn't pass, or has not taken the exam (with --show). 2: wrong use. 130: stopped,
     nothing stored.
     """
-    settings = shared.chosen_settings()
+    settings = exam_settings(shared.chosen_settings(), name)
     results = ExamResults(settings.exam_results)
     if show:
         latest = results.latest(name)
@@ -75,21 +75,21 @@ def exam(
         if not latest.passed:
             raise JobFailed(f"{name} did not pass.")
         return
-    expected = estimate_exam(name, settings)
+    expected = estimate_exam(settings)
     if expected.calls:
         say(
             f"The exam takes up to {expected.calls:,} calls and {expected.tokens:,} tokens, "
             f"{cost_text(expected.cost_usd)}."
         )
         shared.confirm("Start the exam?", "Nothing was asked.", yes=yes)
-    with Interruption("Stopping after the answers under way. Nothing will be stored.") as stop:
-        with Progress("Exam") as progress:
+    notice = "Stopping after the answers under way. Nothing will be stored."
+    with Interruption(notice) as stop, Progress("Exam") as progress:
 
-            def show_progress(done: int, total: int) -> None:
-                progress.total = total
-                progress.move(done, f"{done} of {total} answers")
+        def show_progress(done: int, total: int) -> None:
+            progress.total = total
+            progress.move(done, f"{done} of {total} answers")
 
-            result = take_exam(name, settings, on_progress=show_progress, stopped=stop.stopped)
+        result = take_exam(settings, on_progress=show_progress, stopped=stop.stopped)
     if result is None:
         interrupted("Stopped. Nothing was stored.")
     results.add(result)

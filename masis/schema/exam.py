@@ -37,17 +37,18 @@ class ExamKindResult(Record):
 
 
 class ExamResult(Record):
-    """What a model did with the built-in exam.
+    """What the models of the judging roles did with the built-in exam.
 
-    A model is known by its string, the address that was asked, and the version of each role's prompts: with another
-    prompt version it has to take the exam again.
+    ``models``, ``addresses`` and ``prompts`` are by role: the model string, where it was asked (empty for what runs on
+    this machine) and the version of its prompts. With another version of the prompts a model has to take the exam
+    again.
 
     ``confirmed`` counts faulty passages that the verifier called supported while nothing else flagged the answer; such
     an answer was held back, if at all, by a score alone. ``failed_calls`` are calls whose reply stayed unreadable.
     """
 
-    model: str
-    address: str
+    models: dict[str, str]
+    addresses: dict[str, str]
     prompts: dict[str, str]
     exam_version: str
     taken_at: str
@@ -61,6 +62,25 @@ class ExamResult(Record):
     tokens: int = 0
     cost_usd: float | None = None
     seconds: float = Field(ge=0)
+
+    @property
+    def name(self) -> str:
+        """Return the model's name, or which model filled which role where they differ."""
+        names = set(self.models.values()) - {"offline"} or set(self.models.values())
+        if len(names) == 1:
+            return names.pop()
+        return ", ".join(f"{role}={model}" for role, model in self.models.items())
+
+    def covers(self, role: str, model: str, address: str | None, prompt: str) -> bool:
+        """Return whether this result is about a model in a role, asked at an address with a version of the prompt.
+
+        None stands for any address.
+        """
+        return (
+            self.models.get(role) == model
+            and address in (None, self.addresses.get(role, ""))
+            and self.prompts.get(role, "") == prompt
+        )
 
     @property
     def shortfalls(self) -> tuple[str, ...]:

@@ -456,6 +456,12 @@ class Settings(Record):
         "a revision is a model's text until a person has read it",
         "Whether every answer that the loop has revised needs review.",
     )
+    accept_without_exam: bool = REVIEW(
+        False,
+        "no model is believed before it has passed the exam",
+        "Whether answers may pass without a person although a model that judged them has not passed the exam (masis "
+        "models exam). Faulty answers may then pass unread, and nobody knows how many.",
+    )
     spot_check_share: Share = REVIEW(
         0.05,
         "so that the miss rate can be estimated",

@@ -26,7 +26,7 @@ def exam_summary(result: ExamResult | None) -> str:
 
 def exam_lines(result: ExamResult) -> Iterator[str]:
     """Yield the result as lines of text: the outcome, each figure with its interval, and what happened by kind."""
-    yield f"{result.model}: {'passed' if result.passed else 'did not pass'}"
+    yield f"{result.name}: {'passed' if result.passed else 'did not pass'}"
     for reason in result.shortfalls:
         yield f"  {reason}"
     yield f"faulty answers accepted   {_with_interval(result.accepted)}"

@@ -76,6 +76,7 @@ CHECKS = {
     "scored": "Scores",
     "checkable": "What was checked",
     "limits": "Limits",
+    "examined": "Exam",
     "cites": "Citations",
     "ending": "End of the loop",
 }

@@ -1,6 +1,6 @@
 """The exam of a model: 32 short answers, half of them with one known fault, audited by the real roles.
 
-    result = take_exam("openai:gpt-4o-mini", settings)
+    result = take_exam(exam_settings(settings, "openai:gpt-4o-mini"))
     result.passed, result.shortfalls
 
 A model that judges answers well enough on other people's benchmarks may still accept what this workbench must not
@@ -20,7 +20,8 @@ from typing import NamedTuple
 
 from masis.api.audits import begun
 from masis.api.batch import Job, audit_in_threads
-from masis.api.roles import addresses, calls_at_once, estimate, pin_versions
+from masis.api.exam_results import JUDGING_ROLES, address_of, examined_name
+from masis.api.roles import calls_at_once, estimate, pin_versions
 from masis.audit.measures.statistics import exact_bounds
 from masis.llm.estimates import Estimate
 from masis.observers import observation
@@ -28,7 +29,7 @@ from masis.schema.base import utc_now
 from masis.schema.case import Case
 from masis.schema.exam import ExamCount, ExamKindResult, ExamResult
 from masis.schema.run import MUST_LOOK, Iteration, Run
-from masis.settings import Settings
+from masis.settings import OFFLINE, Settings
 
 EXAM_VERSION = "1"
 """Raised whenever ``cases.jsonl`` or the marking changes: results of another version are not comparable."""
@@ -39,6 +40,7 @@ SETTINGS_OF_THE_EXAM = {
     "depth": "standard",
     "spot_check_share": 0.0,
     "review_revised": True,
+    "accept_without_exam": True,
 }
 """Only the original answer is judged: revising it costs calls and says nothing about the verdict."""
 
@@ -80,31 +82,32 @@ def exam_cases() -> tuple[ExamCase, ...]:
     return tuple(found)
 
 
-def exam_settings(model: str, settings: Settings) -> Settings:
-    """Return the settings under which a model takes the exam: it fills every role that judges.
+def exam_settings(settings: Settings, model: str = "") -> Settings:
+    """Return the settings under which the exam is taken.
 
-    A model that only verifies (``local:...``) verifies beside the offline critic and evaluator. Providers, prices,
-    limits and thresholds stay those of ``settings``. Raises SettingsError for a model that can't be asked.
+    Args:
+        settings: Who fills the roles where no model is named; providers, prices, limits and thresholds.
+        model: A model that fills every judging role. One that only verifies (``local:...``) verifies beside the
+            offline critic and evaluator.
+
+    Raises:
+        SettingsError: A model can't be asked.
+
     """
-    judging = {"verifier": model}
-    if not is_verifier_only(model):
-        judging |= {"critic": model, "evaluator": model}
-    return pin_versions(settings.updated({**SETTINGS_OF_THE_EXAM, "reviser": "offline", **judging}))
+    roles = {"drafter": OFFLINE, "reviser": OFFLINE}
+    if model:
+        only_verifies = model.startswith("local:")
+        others = OFFLINE if only_verifies else model
+        roles |= {"verifier": model, "critic": others, "evaluator": others}
+    return pin_versions(settings.updated({**SETTINGS_OF_THE_EXAM, **roles}))
 
 
-def is_verifier_only(model: str) -> bool:
-    """Return whether a model string names something that fills the role of the verifier alone."""
-    return model.startswith("local:") or "," in model
-
-
-def estimate_exam(model: str, settings: Settings) -> Estimate:
-    """Return the calls, tokens and US dollars that the exam takes at most."""
-    chosen = exam_settings(model, settings)
-    return reduce(Estimate.plus, (estimate(each.case, chosen) for each in exam_cases()))
+def estimate_exam(settings: Settings) -> Estimate:
+    """Return the calls, tokens and US dollars that the exam takes at most under the settings of an exam."""
+    return reduce(Estimate.plus, (estimate(each.case, settings) for each in exam_cases()))
 
 
 def take_exam(
-    model: str,
     settings: Settings,
     *,
     on_progress: Callable[[int, int], None] = lambda done, total: None,
@@ -112,11 +115,10 @@ def take_exam(
     now: Callable[[], str] = utc_now,
     seconds: Callable[[], float] = time.monotonic,
 ) -> ExamResult | None:
-    """Let a model judge every answer of the exam, and return the result; nothing is stored.
+    """Have every answer of the exam audited, and return the result; nothing is stored.
 
     Args:
-        model: A model string, as in the settings: ``openai:gpt-4o``, ``local:ORG/NAME``, ``offline``.
-        settings: Providers, prices and thresholds.
+        settings: Who judges, as ``exam_settings`` returns them.
         on_progress: Called with the number of answers judged and their total.
         stopped: Asked between answers; once true the exam ends.
         now: The time that the result carries.
@@ -130,25 +132,24 @@ def take_exam(
         SettingsError: The model can't be asked.
 
     """
-    chosen = exam_settings(model, settings)
     asked = exam_cases()
     jobs = [Job(number, each.case) for number, each in enumerate(asked)]
     started = seconds()
 
     def audit(job: Job, cancelled: Callable[[], bool]) -> Run:
-        work = begun(job.case, chosen, cancelled)
+        work = begun(job.case, settings, cancelled)
         return observation.run_to_completion(work, None, observation.AuditStart(job.case))
 
     runs: list[Run] = []
     on_progress(0, len(jobs))
-    for _, outcome in audit_in_threads(jobs, audit, at_once=calls_at_once(chosen), stopping=stopped):
+    for _, outcome in audit_in_threads(jobs, audit, at_once=calls_at_once(settings), stopping=stopped):
         if isinstance(outcome, Run):
             runs.append(outcome)
             on_progress(len(runs), len(jobs))
     if len(runs) < len(jobs):
         return None
     marked = [mark(each, run) for each, run in zip(asked, runs, strict=True)]
-    return _result(model, chosen, marked, runs, taken_at=now(), took=seconds() - started)
+    return _result(settings, marked, runs, taken_at=now(), took=seconds() - started)
 
 
 def mark(asked: ExamCase, run: Run) -> Marked:
@@ -179,7 +180,6 @@ def _supports_fault(asked: ExamCase, iteration: Iteration) -> bool:
 
 
 def _result(
-    model: str,
     settings: Settings,
     marked: Sequence[Marked],
     runs: Sequence[Run],
@@ -191,11 +191,12 @@ def _result(
     sound = [each for each in marked if not each.asked.faulty]
     calls = [call for run in runs for call in run.calls]
     usage = [run.usage for run in runs]
+    versions = runs[0].versions
     costs = [each.cost_usd for each in usage]
     return ExamResult(
-        model=model,
-        address=", ".join(addresses(settings)),
-        prompts=dict(runs[0].versions.prompts),
+        models={role: examined_name(runs[0].models[role], role) for role in JUDGING_ROLES},
+        addresses={role: address_of(runs[0].models[role], role, settings) for role in JUDGING_ROLES},
+        prompts={role: versions.prompts.get(role) or versions.offline_rules or "" for role in JUDGING_ROLES},
         exam_version=EXAM_VERSION,
         taken_at=taken_at,
         accepted=_count(each.accepted for each in faulty),
