@@ -7,25 +7,28 @@ and is only appended to.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping
+from functools import lru_cache
 from importlib import resources
 from pathlib import Path
 
 from pydantic import ValidationError
 
-from masis.errors import InputError
+from masis.errors import InputError, MasisError
 from masis.llm import endpoints, registry
 from masis.schema.calls import Replayed
-from masis.schema.exam import ExamResult
+from masis.schema.exam import EXAM_VERSION, JUDGING_ROLES, Examinee, ExamResult, ExamStanding
+from masis.schema.run import Run
 from masis.settings import OFFLINE, Settings
 from masis.settings.environment import data_folder
 
-JUDGING_ROLES = ("verifier", "critic", "evaluator")
-"""The roles whose word can let an answer pass. A revision is audited again, and a draft is never accepted unread."""
-
 SHIPPED = "shipped_exams.jsonl"
-"""Results that come with the product: the offline rules, and the models whose replies the demo replays."""
+"""Results that come with the product. ``tools/ship_exams.py`` writes those of the offline rules."""
+
+UNKNOWN_ADDRESS = "unknown"
+"""In place of an address that the settings no longer give. No exam was taken there."""
 
 
 class ExamResults:
@@ -55,27 +58,30 @@ class ExamResults:
 
     def all(self) -> tuple[ExamResult, ...]:
         """Return every result, the oldest first. Raises InputError, naming the line that can't be read."""
-        own = self.file.read_text(encoding="utf-8") if self.file.is_file() else ""
-        shipped = resources.files("masis.api").joinpath(SHIPPED).read_text(encoding="utf-8")
-        return (*_read(shipped, SHIPPED), *_read(own, str(self.file)))
+        try:
+            found = self.file.stat()
+        except OSError:
+            return _shipped()
+        return (*_shipped(), *_stored(self.file, found.st_mtime_ns, found.st_size))
 
-    def latest(self, model: str) -> ExamResult | None:
-        """Return the newest result of a model, whatever the address and prompts; None if it never took the exam."""
-        return next((each for each in reversed(self.all()) if each.name == model), None)
+    def standing(self, examinee: Examinee) -> ExamStanding:
+        """Return the newest result that counts for an examinee, else the newest of the same models. Raises as ``all``.
 
-    def has_passed(self, role: str, model: str, address: str | None, prompt: str) -> bool:
-        """Return whether a model passed its newest exam in this role, at this address, with these prompts.
-
-        Without an address (None) that at any address counts: recorded replies don't say where they were asked for.
+        A later exam counts, whatever an earlier one said.
         """
-        matching = [each for each in self.all() if each.covers(role, model, address, prompt)]
-        return bool(matching) and matching[-1].passed
-
-
-def address_of(string: str, role: str, settings: Settings) -> str:
-    """Return where a role's model is asked; empty for what runs on this machine and for recorded replies."""
-    asked = registry.asked_model(string, role, settings)
-    return "" if asked == OFFLINE else endpoints.endpoint_of(asked, settings)
+        newest_first = self.all()[::-1]
+        for result in newest_first:
+            if result.is_about(examinee):
+                return ExamStanding(result)
+        for result in newest_first:
+            if result.models == examinee.models:
+                other_exam = result.exam_version != EXAM_VERSION
+                other_prompts = result.prompts != examinee.prompts
+                return ExamStanding(
+                    earlier=result,
+                    differs="exam" if other_exam else "prompts" if other_prompts else "address",
+                )
+        return ExamStanding()
 
 
 def examined_name(string: str, role: str) -> str:
@@ -90,31 +96,64 @@ def examined_name(string: str, role: str) -> str:
     return replayed.model if replayed else last
 
 
-def models_without_exam(
-    models: Mapping[str, str], prompts: Mapping[str, str], offline_rules: str, settings: Settings
-) -> tuple[str, ...]:
-    """Return the models of judging roles that have not passed the exam as they are used here.
+def examinee_of(
+    models: Mapping[str, str], prompts: Mapping[str, str], offline_rules: str | None, settings: Settings
+) -> Examinee:
+    """Return who judges in an audit, as results of exams name it.
 
     Args:
         models: The model string of each role, as a run records them.
         prompts: The version of the prompts of each role that a model fills.
         offline_rules: The version of the offline rules, which the other roles work by.
-        settings: Where models are asked, and the file of results.
-
-    Returns:
-        Each model once, in the order of the roles; empty where all have passed.
+        settings: Where models are asked.
 
     """
-    results = ExamResults(settings.exam_results)
-    missing = []
-    for role in JUDGING_ROLES:
-        string = models[role]
-        name = examined_name(string, role)
-        replayed = Replayed.of(string) is not None
-        address = None if replayed else address_of(string, role, settings)
-        if not results.has_passed(role, name, address, prompts.get(role) or offline_rules):
-            missing.append(name)
-    return tuple(dict.fromkeys(missing))
+    return Examinee(
+        models={role: examined_name(models[role], role) for role in JUDGING_ROLES},
+        addresses={role: _address(models[role], role, settings) for role in JUDGING_ROLES},
+        prompts={role: prompts.get(role) or offline_rules or "" for role in JUDGING_ROLES},
+    )
+
+
+def examinee_of_run(run: Run, settings: Settings) -> Examinee:
+    """Return who judged in a run, as these settings say where its models are asked."""
+    return examinee_of(run.models, run.versions.prompts, run.versions.offline_rules, settings)
+
+
+def unexamined_name(examinee: Examinee, settings: Settings) -> str:
+    """Return the name of an examinee that has not passed the exam; empty where it has passed."""
+    return "" if ExamResults(settings.exam_results).standing(examinee).passed else examinee.name
+
+
+def _address(string: str, role: str, settings: Settings) -> str | None:
+    """Return where a role's model is asked: empty on this machine, None where replies were recorded."""
+    try:
+        staged = registry.stages(string, role)
+        if Replayed.of(staged[1] if staged else string):
+            return None
+        asked = registry.asked_model(string, role, settings)
+        return "" if asked == OFFLINE else endpoints.endpoint_of(asked, settings)
+    except MasisError:  # a model of an earlier run whose provider, key or file is no longer here
+        return UNKNOWN_ADDRESS
+
+
+@lru_cache(maxsize=1)
+def _shipped() -> tuple[ExamResult, ...]:
+    return _read(resources.files("masis.api").joinpath(SHIPPED).read_text(encoding="utf-8"), SHIPPED)
+
+
+@lru_cache(maxsize=4)
+def _stored(file: Path, _changed_ns: int, _bytes: int) -> tuple[ExamResult, ...]:
+    """Read a file of results. Its time and size are arguments so that a changed file is read again."""
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(
+            "can't be read as results of exams",
+            cure="Name another file with the setting exam_results, and let the model take the exam again.",
+            file=str(file),
+        ) from error
+    return _read(text, str(file))
 
 
 def _read(text: str, file: str) -> tuple[ExamResult, ...]:
@@ -123,6 +162,8 @@ def _read(text: str, file: str) -> tuple[ExamResult, ...]:
         try:
             found.append(ExamResult.model_validate_json(line))
         except ValidationError as error:
+            if _is_of_another_version(line):
+                continue  # written by an earlier or later release, whose exam doesn't count here
             raise InputError(
                 "is no result of an exam",
                 cure="Remove the line, and let the model take the exam again.",
@@ -130,3 +171,12 @@ def _read(text: str, file: str) -> tuple[ExamResult, ...]:
                 line=number,
             ) from error
     return tuple(found)
+
+
+def _is_of_another_version(line: str) -> bool:
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    version = found.get("exam_version") if isinstance(found, dict) else None
+    return isinstance(version, str) and version != EXAM_VERSION

@@ -90,7 +90,7 @@ class Roles:
     waits: bool = False
     prompts: dict[str, str] = field(default_factory=dict)
     local_models: tuple[LocalModel, ...] = ()
-    unexamined: tuple[str, ...] = ()
+    unexamined: str = ""
     validator: OutputValidator = field(default_factory=PydanticValidator)
 
 

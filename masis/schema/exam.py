@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Literal, NamedTuple
+
 from pydantic import Field
 
 from masis.schema.base import Record, Share
+
+EXAM_VERSION = "1"
+"""Raised whenever the answers of the exam or their marking change. A result of another version doesn't count."""
+
+JUDGING_ROLES = ("verifier", "critic", "evaluator")
+"""The roles whose word can let an answer pass. A revision is audited again, and a draft is never accepted unread."""
 
 FAULTY_ACCEPTED_MOST = 0
 """Faulty answers that a model may accept and still pass. One in 16 would be a miss rate of 6%."""
@@ -14,6 +22,38 @@ SOUND_FLAGGED_MOST = 2
 """Sound answers that a model may flag: beyond one in eight, reviewers stop believing its flags."""
 FAILED_CALLS_MOST = 0.1
 """Share of calls whose reply may stay unreadable after the retries."""
+
+
+class Examinee(NamedTuple):
+    """Who takes the exam, or judges in an audit: what fills each judging role.
+
+    A critic may catch what a verifier misses, so a result holds for the roles together and not for each model alone.
+
+    Attributes:
+        models: The model string of each judging role; of recorded replies, the model that gave them.
+        addresses: Where each is asked. Empty: on this machine. None: not known, as of recorded replies.
+        prompts: The version of each role's prompts; of offline roles, that of their rules.
+
+    """
+
+    models: dict[str, str]
+    addresses: dict[str, str | None]
+    prompts: dict[str, str]
+
+    @property
+    def name(self) -> str:
+        """The model's name where one judges alone, else the models with their roles."""
+        return joined_name(self.models)
+
+
+def joined_name(models: dict[str, str]) -> str:
+    """Return one model's name, or "MODEL (verifier), offline (critic, evaluator)" where several share the roles."""
+    roles: dict[str, list[str]] = {}
+    for role in JUDGING_ROLES:
+        roles.setdefault(models[role], []).append(role)
+    if len(roles) == 1:
+        return next(iter(roles))
+    return ", ".join(f"{model} ({', '.join(filled)})" for model, filled in roles.items())
 
 
 class ExamCount(Record):
@@ -65,21 +105,16 @@ class ExamResult(Record):
 
     @property
     def name(self) -> str:
-        """Return the model's name, or which model filled which role where they differ."""
-        names = set(self.models.values()) - {"offline"} or set(self.models.values())
-        if len(names) == 1:
-            return names.pop()
-        return ", ".join(f"{role}={model}" for role, model in self.models.items())
+        """The model's name where one judged alone, else the models with their roles."""
+        return joined_name(self.models)
 
-    def covers(self, role: str, model: str, address: str | None, prompt: str) -> bool:
-        """Return whether this result is about a model in a role, asked at an address with a version of the prompt.
-
-        None stands for any address.
-        """
+    def is_about(self, examinee: Examinee) -> bool:
+        """Return whether this result counts for these models, asked at these addresses with these prompts."""
         return (
-            self.models.get(role) == model
-            and address in (None, self.addresses.get(role, ""))
-            and self.prompts.get(role, "") == prompt
+            self.exam_version == EXAM_VERSION
+            and self.models == examinee.models
+            and self.prompts == examinee.prompts
+            and all(address in (None, self.addresses[role]) for role, address in examinee.addresses.items())
         )
 
     @property
@@ -100,3 +135,19 @@ class ExamResult(Record):
     def passed(self) -> bool:
         """Return whether answers that this model judged may be accepted without a person."""
         return not self.shortfalls
+
+
+class ExamStanding(NamedTuple):
+    """What is known of an examinee: the newest result that counts, else the newest of the same models that doesn't.
+
+    ``differs`` says why that one doesn't count: another version of the exam, another address, or other prompts.
+    """
+
+    result: ExamResult | None = None
+    earlier: ExamResult | None = None
+    differs: Literal["", "exam", "address", "prompts"] = ""
+
+    @property
+    def passed(self) -> bool:
+        """Return whether answers may pass without a person on the word of these models."""
+        return self.result is not None and self.result.passed

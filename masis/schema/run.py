@@ -126,7 +126,7 @@ class Acceptance(Record):
 
     ``score`` is the version of the fitted score that gave ``fault_probability``, None where none was fitted.
     ``guarantee`` numbers the guarantee that waived the reasons ``waived``. ``unexamined`` names the models that judged
-    and had not passed the exam.
+    without having passed the exam; empty where they had.
     """
 
     rule: str
@@ -135,7 +135,7 @@ class Acceptance(Record):
     fault_probability: Share | None = None
     guarantee: int | None = None
     waived: tuple[ReviewCode, ...] = ()
-    unexamined: tuple[str, ...] = ()
+    unexamined: str = ""
 
     @property
     def passed(self) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 
-from masis.api.exam_results import models_without_exam
+from masis.api.exam_results import examinee_of_run, unexamined_name
 from masis.audit import acceptance
 from masis.audit.acceptance import RULE_VERSION, Assessment
 from masis.errors import Removed, StaleVersion, StoreError
@@ -114,9 +114,7 @@ class ReassessmentService:
             run.termination_reason,
             self._settings,
             chosen=run.best,
-            unexamined=models_without_exam(
-                run.models, run.versions.prompts, run.versions.offline_rules or "", self._settings
-            ),
+            unexamined=unexamined_name(examinee_of_run(run, self._settings), self._settings),
         )
         assessed = self._guarantees.assessed(found, run, case, review_settings(self._settings))
         passes = assessed.acceptance.passed and not acceptance.drawn_for_spot_check(case.id, self._settings)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, reduce
 from importlib import resources
@@ -20,19 +21,18 @@ from typing import NamedTuple
 
 from masis.api.audits import begun
 from masis.api.batch import Job, audit_in_threads
-from masis.api.exam_results import JUDGING_ROLES, address_of, examined_name
+from masis.api.exam_results import examinee_of_run
 from masis.api.roles import calls_at_once, estimate, pin_versions
 from masis.audit.measures.statistics import exact_bounds
+from masis.errors import InputError
 from masis.llm.estimates import Estimate
 from masis.observers import observation
 from masis.schema.base import utc_now
+from masis.schema.calls import CallOutcome
 from masis.schema.case import Case
-from masis.schema.exam import ExamCount, ExamKindResult, ExamResult
+from masis.schema.exam import EXAM_VERSION, FAILED_CALLS_MOST, ExamCount, ExamKindResult, ExamResult
 from masis.schema.run import MUST_LOOK, Iteration, Run
 from masis.settings import OFFLINE, Settings
-
-EXAM_VERSION = "1"
-"""Raised whenever ``cases.jsonl`` or the marking changes: results of another version are not comparable."""
 
 SETTINGS_OF_THE_EXAM = {
     "max_iterations": 1,
@@ -43,6 +43,12 @@ SETTINGS_OF_THE_EXAM = {
     "accept_without_exam": True,
 }
 """Only the original answer is judged: revising it costs calls and says nothing about the verdict."""
+
+ANSWERS_WITHOUT_REPLY = 2
+"""After so many answers the exam ends if no call got a reply: a wrong key or address fails every call alike."""
+
+NO_REPLY: tuple[CallOutcome, ...] = ("failed", "out_of_time", "stopped")
+"""Outcomes that say something about the server or the connection, and nothing about how the model judges."""
 
 
 class ExamCase(NamedTuple):
@@ -130,26 +136,52 @@ def take_exam(
 
     Raises:
         SettingsError: The model can't be asked.
+        InputError: Too many calls got no reply at all, so that the result would be about the server and not about the
+            model. It names the error of most of them.
 
     """
     asked = exam_cases()
     jobs = [Job(number, each.case) for number, each in enumerate(asked)]
     started = seconds()
+    runs: list[Run] = []
 
     def audit(job: Job, cancelled: Callable[[], bool]) -> Run:
         work = begun(job.case, settings, cancelled)
         return observation.run_to_completion(work, None, observation.AuditStart(job.case))
 
-    runs: list[Run] = []
+    def stopping() -> bool:
+        return stopped() or (len(runs) <= ANSWERS_WITHOUT_REPLY and _nobody_replies(runs))
+
     on_progress(0, len(jobs))
-    for _, outcome in audit_in_threads(jobs, audit, at_once=calls_at_once(settings), stopping=stopped):
+    for _, outcome in audit_in_threads(jobs, audit, at_once=calls_at_once(settings), stopping=stopping):
         if isinstance(outcome, Run):
             runs.append(outcome)
             on_progress(len(runs), len(jobs))
+    _check_replies(runs)
     if len(runs) < len(jobs):
         return None
     marked = [mark(each, run) for each, run in zip(asked, runs, strict=True)]
     return _result(settings, marked, runs, taken_at=now(), took=seconds() - started)
+
+
+def _nobody_replies(runs: Sequence[Run]) -> bool:
+    """Return whether the first answers are audited and not one of their calls got a reply."""
+    calls = [call for run in runs for call in run.calls]
+    return len(runs) >= ANSWERS_WITHOUT_REPLY and bool(calls) and all(call.outcome in NO_REPLY for call in calls)
+
+
+def _check_replies(runs: Sequence[Run]) -> None:
+    """Raise InputError where more calls got no reply at all than a model may leave unreadable."""
+    calls = [call for run in runs for call in run.calls]
+    errors = Counter(call.error for call in calls if call.outcome in NO_REPLY)
+    if errors.total() <= FAILED_CALLS_MOST * len(calls):
+        return
+    ((most, _),) = errors.most_common(1)
+    raise InputError(
+        f"The exam was not finished: {errors.total()} of {len(calls)} calls got no reply: {most}".rstrip(". "),
+        cure="Test the model on the page Health or with `masis health`, then start the exam again. Give a "
+        "slow server more time with the setting call_deadline_s.",
+    )
 
 
 def mark(asked: ExamCase, run: Run) -> Marked:
@@ -191,12 +223,12 @@ def _result(
     sound = [each for each in marked if not each.asked.faulty]
     calls = [call for run in runs for call in run.calls]
     usage = [run.usage for run in runs]
-    versions = runs[0].versions
+    examinee = examinee_of_run(runs[0], settings)
     costs = [each.cost_usd for each in usage]
     return ExamResult(
-        models={role: examined_name(runs[0].models[role], role) for role in JUDGING_ROLES},
-        addresses={role: address_of(runs[0].models[role], role, settings) for role in JUDGING_ROLES},
-        prompts={role: versions.prompts.get(role) or versions.offline_rules or "" for role in JUDGING_ROLES},
+        models=examinee.models,
+        addresses={role: address or "" for role, address in examinee.addresses.items()},
+        prompts=examinee.prompts,
         exam_version=EXAM_VERSION,
         taken_at=taken_at,
         accepted=_count(each.accepted for each in faulty),
