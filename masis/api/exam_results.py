@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from importlib import resources
 from pathlib import Path
@@ -23,6 +23,7 @@ from masis.schema.exam import EXAM_VERSION, JUDGING_ROLES, Examinee, ExamResult,
 from masis.schema.run import Run
 from masis.settings import OFFLINE, Settings
 from masis.settings.environment import data_folder
+from masis.views.exam import exam_line
 
 SHIPPED = "shipped_exams.jsonl"
 """Results that come with the product. ``tools/ship_exams.py`` writes those of the offline rules."""
@@ -123,6 +124,16 @@ def examinee_of_run(run: Run, settings: Settings) -> Examinee:
 def unexamined_name(examinee: Examinee, settings: Settings) -> str:
     """Return the name of an examinee that has not passed the exam; empty where it has passed."""
     return "" if ExamResults(settings.exam_results).standing(examinee).passed else examinee.name
+
+
+def line_about(find: Callable[[], ExamStanding]) -> str:
+    """Return the line about the standing that ``find`` returns; empty where it is of a model that can't be asked."""
+    try:
+        return exam_line(find())
+    except InputError as error:  # a damaged file of results must not take a page away
+        return f"may have taken the exam; its results can't be read: {error}"
+    except MasisError:  # said where the model is chosen
+        return ""
 
 
 def _address(string: str, role: str, settings: Settings) -> str | None:

@@ -61,6 +61,19 @@ def exam_figures(result: ExamResult) -> tuple[ExamFigure, ...]:
     )
 
 
+def exam_kinds(result: ExamResult) -> tuple[tuple[str, str, str, str], ...]:
+    """Return what happened by kind: its name, the faulty answers flagged and accepted, the sound ones flagged."""
+    return tuple(
+        (
+            kind.kind,
+            f"{kind.found} of {kind.faulty}" if kind.faulty else "",
+            f"{kind.accepted} of {kind.faulty}" if kind.faulty else "",
+            f"{kind.flagged} of {kind.sound}" if kind.sound else "",
+        )
+        for kind in result.kinds
+    )
+
+
 def exam_lines(result: ExamResult) -> Iterator[str]:
     """Yield the result as lines of text: the outcome, each figure with its interval, and what happened by kind."""
     yield f"{result.name}: {exam_line(ExamStanding(result))}"

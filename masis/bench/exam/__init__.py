@@ -26,6 +26,8 @@ from masis.api.roles import calls_at_once, estimate, pin_versions
 from masis.audit.measures.statistics import exact_bounds
 from masis.errors import InputError
 from masis.llm.estimates import Estimate
+from masis.llm.registry import stages
+from masis.llm.role_plugins import fillable
 from masis.observers import observation
 from masis.schema.base import utc_now
 from masis.schema.calls import CallOutcome
@@ -94,7 +96,7 @@ def exam_settings(settings: Settings, model: str = "") -> Settings:
     Args:
         settings: Who fills the roles where no model is named; providers, prices, limits and thresholds.
         model: A model that fills every judging role. One that only verifies (``local:...``) verifies beside the
-            offline critic and evaluator.
+            offline critic and evaluator. Of two verifiers in a row (``offline,MODEL``) the second fills the others.
 
     Raises:
         SettingsError: A model can't be asked.
@@ -102,8 +104,9 @@ def exam_settings(settings: Settings, model: str = "") -> Settings:
     """
     roles = {"drafter": OFFLINE, "reviser": OFFLINE}
     if model:
-        only_verifies = model.startswith("local:")
-        others = OFFLINE if only_verifies else model
+        staged = stages(model, "verifier")
+        alone = staged[1] if staged else model
+        others = OFFLINE if fillable(alone) == ("verifier",) else alone
         roles |= {"verifier": model, "critic": others, "evaluator": others}
     return pin_versions(settings.updated({**SETTINGS_OF_THE_EXAM, **roles}))
 

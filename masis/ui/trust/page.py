@@ -223,6 +223,8 @@ def _machine_controls(workbench: Workbench, filters: TrustFilter) -> None:
         st.selectbox("Audited by", list(names), format_func=names.__getitem__, width=280, **_kept("auditor", shown))
         for name, title in (("since", "From"), ("until", "Before")):
             st.text_input(title, placeholder="YYYY-MM-DD", width=140, **_kept(name, address.value(name)))
+    if shown and (line := workbench.exams.line_for_auditor(shown)):
+        st.text(f"{names[shown]} {line}.")
 
 
 def _kept(name: str, shows: str) -> dict[str, Any]:
@@ -614,6 +616,8 @@ def _new_sample(workbench: Workbench) -> None:
         return
     with st.expander("Draw a new sample", expanded=workbench.trust.plan() is None):
         auditor = st.selectbox("Auditor", list(auditors), format_func=auditors.__getitem__, key="sample-auditor")
+        if line := workbench.exams.line_for_auditor(auditor):
+            st.text(f"It {line}. No threshold waives the exam.")
         one, two, three = st.columns(3)
         tolerance = (
             one.number_input("Faulty tolerated (%)", 0.5, MOST_TOLERATED, 2.0, 0.5, key="sample-tolerance") / 100
