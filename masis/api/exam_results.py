@@ -110,8 +110,8 @@ def examinee_of(
 
     """
     return Examinee(
-        models={role: examined_name(models[role], role) for role in JUDGING_ROLES},
-        addresses={role: _address(models[role], role, settings) for role in JUDGING_ROLES},
+        models={role: examined_name(models.get(role, ""), role) for role in JUDGING_ROLES},
+        addresses={role: _address(models.get(role, ""), role, settings) for role in JUDGING_ROLES},
         prompts={role: prompts.get(role) or offline_rules or "" for role in JUDGING_ROLES},
     )
 

@@ -63,6 +63,7 @@ def exam(
     leave at most 1 reply in 10 unreadable. The result holds for these models together, at these addresses, with these
     prompts. It is stored and shown wherever they are named.
 
+      masis models exam offline
       masis models exam openai:gpt-4o-mini
       masis models exam openai:gpt-4o-mini --show
       masis models exam --model verifier=local:ORG/NAME --model critic=openai:gpt-4o

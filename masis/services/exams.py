@@ -42,7 +42,7 @@ class ExamUnderWay(BackgroundTask):
         return f"{self.name}: {self.done} of {self.total} answers judged" if self.done else f"{self.name}: started"
 
     def work(self) -> None:
-        """Ask each model for a word, so that a wrong key is told at once, then have the answers judged."""
+        """Test the connection to each model, so that a wrong key shows first, then take the exam."""
         for model in dict.fromkeys(getattr(self.settings, role) for role in JUDGING_ROLES):
             if model != OFFLINE and not (probed := probe_model(model, self.settings)).ok:
                 raise InputError(probed.message.rstrip("."), cure="Put that right, then start the exam again.")

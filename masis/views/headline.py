@@ -381,7 +381,6 @@ _TOLD: tuple[ReviewCode, ...] = (
     "screening_draft",
     "judges_disagree",
     "critic_not_run",
-    "model_not_examined",
 )
 """Reasons that say something about this answer. A low score or a revision that nobody has read is true of most."""
 

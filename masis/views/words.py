@@ -245,7 +245,7 @@ def no_answer_words(case: Case) -> str:
     return f"This case has no answer because {why}. An audit drafts one only if the setting draft_unanswered is on."
 
 
-HOW_IT_RAN = ("drafted", "spot_check", "cancelled", "error", "no_answer")
+HOW_IT_RAN = ("drafted", "spot_check", "cancelled", "error", "no_answer", "model_not_examined")
 ISSUES = tuple(flag for flag in FLAG if flag not in HOW_IT_RAN)
 """The flags that say that something is wrong with the answer, the gravest first; not how its audit ran."""
 
