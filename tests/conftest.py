@@ -36,6 +36,8 @@ if os.access(IN_MEMORY, os.W_OK) and shutil.disk_usage(IN_MEMORY).free > 2 << 30
 
 # Nobody's own masis.toml has a say in a test, nor in a process that a test starts.
 os.environ["XDG_CONFIG_HOME"] = str(Path(tempfile.gettempdir()) / "masis-tests-no-configuration")
+# Nor has anybody's model passed the exam by a result that lies on this machine.
+os.environ["XDG_DATA_HOME"] = str(Path(tempfile.gettempdir()) / "masis-tests-no-data")
 
 ROOT = Path(__file__).resolve().parent.parent
 BROWSER_REQUIRED = os.environ.get("MASIS_REQUIRE_BROWSER") == "1"

@@ -80,9 +80,9 @@ def take(file: str) -> None:
     print(f"{len(ordered)} replies")
 
 
-def audited() -> dict[str, Run]:
-    """Return the audits of the demo cases by their recorded replies, by case."""
-    settings = recorded_settings(Settings())
+def audited(**changes: Any) -> dict[str, Run]:
+    """Return the audits of the demo cases by their recorded replies, by case; ``changes`` are of the settings."""
+    settings = recorded_settings(Settings()).model_copy(update=changes)
     return {case.id: run_audit(case, settings) for case in demo_cases()}
 
 

@@ -272,7 +272,9 @@ def _result(run: Run, case: Case, settings: Settings, options: CritiqueOptions, 
     unscored = (*_unscored(first), *_cut_short(run))
     # a draft need not cite, so that alone is no reason for a person to look
     accepting = settings.model_copy(update={"review_uncited_answers": False})
-    reasons = acceptance.assess(run.iterations[:1], case, "no_issues", accepting).reasons
+    reasons = acceptance.assess(
+        run.iterations[:1], case, "no_issues", accepting, unexamined=run.acceptance.unexamined
+    ).reasons
     result = CritiqueResult(
         is_valid=_is_valid(first, found),
         confidence=report.confidence,

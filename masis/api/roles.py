@@ -7,12 +7,13 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+from masis.api.exam_results import ExamResults, examinee_of, unexamined_name
 from masis.audit import loop, output_validation
 from masis.audit.control.run_control import RunControl
 from masis.audit.escalation import EscalatingVerifier, Spared
 from masis.audit.sampling import SampledCritic, SampledEvaluator
 from masis.audit.text.language import innermost, within_languages
-from masis.errors import MissingExtra, SettingsError
+from masis.errors import MasisError, MissingExtra, SettingsError
 from masis.llm import endpoints, estimates, registry, role_plugins
 from masis.llm.client.model import Model
 from masis.llm.recordings import Replies
@@ -30,6 +31,7 @@ from masis.offline.roles.verifier import OfflineVerifier
 from masis.schema.audit import Claim
 from masis.schema.calls import Replayed
 from masis.schema.case import Evidence
+from masis.schema.exam import ExamStanding, joined_name
 from masis.schema.providers import ProviderSettings
 from masis.settings import OFFLINE, ROLES, Settings
 
@@ -73,6 +75,13 @@ def build_roles(settings: Settings, replies: Replies | None = None, *, in_steps:
     evaluator = ModelEvaluator(model, settings, heat) if (model := asked("evaluator")) else OfflineEvaluator()
     sampled = settings.judge_samples > 1  # what is deterministic gives the same every time
     by_role = (drafter, innermost(verifier), critic, reviser, evaluator)
+    prompts: dict[str, str] = {
+        role: filler.judged_by.version
+        for role, filler in zip(ROLES, by_role, strict=True)
+        if not isinstance(filler, OfflineDrafter | OfflineVerifier | OfflineCritic | OfflineReviser | OfflineEvaluator)
+    }
+    uses_offline_rules = OFFLINE in models.values() or registry.stages(models["verifier"], "verifier")
+    offline_rules = OFFLINE_RULES if uses_offline_rules else None
     return loop.Roles(
         drafter=drafter,
         verifier=verifier,
@@ -84,21 +93,46 @@ def build_roles(settings: Settings, replies: Replies | None = None, *, in_steps:
         if sampled and isinstance(evaluator, ModelEvaluator)
         else evaluator,
         models=models,
-        offline_rules=OFFLINE_RULES
-        if OFFLINE in models.values() or registry.stages(models["verifier"], "verifier")
-        else None,
+        offline_rules=offline_rules,
         control=control,
         waits=uses_models(settings) or any(map(_replayed, models.values())),
         validator=output_validation.chosen(settings.output_validator),
         local_models=tuple(model for filler in by_role if (model := getattr(filler, "local_model", None))),
-        prompts={
-            role: filler.judged_by.version
-            for role, filler in zip(ROLES, by_role, strict=True)
-            if not isinstance(
-                filler, OfflineDrafter | OfflineVerifier | OfflineCritic | OfflineReviser | OfflineEvaluator
-            )
-        },
+        prompts=prompts,
+        unexamined=unexamined_name(examinee_of(models, prompts, offline_rules, settings), settings),
     )
+
+
+def exam_standing(settings: Settings) -> ExamStanding:
+    """Return what is known of the models that judge under these settings: whether they passed the exam, and when.
+
+    Loads no weights and asks no model. Raises MasisError for a model that can't be asked, and InputError for a file of
+    results that can't be read.
+    """
+    settings = settings.at_depth()
+    staged = registry.stages(settings.verifier, "verifier")
+    local = role_plugins.plugged_in(staged[1] if staged else settings.verifier, "verifier", settings)
+    loaded = settings.model_copy(update={"verifier": OFFLINE}) if local and not local.asks else settings
+    roles = build_roles(loaded)
+    models, prompts = roles.models, roles.prompts
+    if local and not local.asks:
+        local.check()
+        models, prompts = models | {"verifier": local.string}, prompts | {"verifier": local.recorded}
+    offline_rules = OFFLINE_RULES if OFFLINE in models.values() else None
+    return ExamResults(settings.exam_results).standing(examinee_of(models, prompts, offline_rules, settings))
+
+
+def examined_models(settings: Settings) -> tuple[tuple[str, ExamStanding], ...]:
+    """Return all who have taken the exam, by name, with what their newest result is worth under these settings."""
+    newest = {joined_name(result.models): result for result in ExamResults(settings.exam_results).all()}
+    found = []
+    for name, result in newest.items():
+        try:
+            standing = exam_standing(settings.model_copy(update=result.models))
+        except MasisError:  # its provider, key or file is no longer here, so that it can't be used either
+            standing = ExamStanding(earlier=result, differs="address")
+        found.append((name, standing))
+    return tuple(found)
 
 
 def _replayed(string: str) -> bool:

@@ -65,12 +65,14 @@ def assess(
     settings: Settings,
     *,
     chosen: int | None = None,
+    unexamined: str = "",
 ) -> Assessment:
     """Apply the rule to the original answer, which is what a person is shown first and what may be in use.
 
     Where a revision was chosen and the settings let one pass unread (``review_revised`` off), it is applied to that.
-    ``chosen`` is the index of the answer that a stored run chose; the best iteration where it is not given. There are
-    no reasons exactly where every check passed.
+    ``chosen`` is the index of the answer that a stored run chose; the best iteration where it is not given.
+    ``unexamined`` names the models that judged without having passed the exam; empty where they have. There are no
+    reasons exactly where every check passed.
     """
     chosen = routing.best_index(iterations) if chosen is None else chosen
     if termination == "no_answer":
@@ -96,12 +98,14 @@ def assess(
             _scored(judged),
             _checkable(judged, case.evidence),
             _limits(judged),
+            _examined(unexamined, settings),
             _cites(judged, case.evidence, settings),
             _ending(termination),
         ]
     acceptance = Acceptance(
         rule=RULE_VERSION,
         checks=tuple(AcceptanceCheck(name=name, passed=not reasons, detail=detail) for name, detail, reasons in checks),
+        unexamined=unexamined,
     )
     return Assessment(acceptance, tuple(reason for check in checks for reason in check.reasons))
 
@@ -553,6 +557,17 @@ def _limits(judged: Iteration) -> _Check:
         return _Check("limits", "answer and evidence lie within the limits")
     whole = " ".join(left_out)
     return _fails("limits", whole, "not_all_checked", f"Not everything was checked: {whole}")
+
+
+def _examined(unexamined: str, settings: Settings) -> _Check:
+    """No model lets an answer pass before it has shown on answers with known faults that it finds them."""
+    if not unexamined:
+        return _Check("examined", "every model that judged has passed the exam")
+    if settings.accept_without_exam:
+        return _Check("examined", f"not asked for by the settings, although {unexamined} has not passed the exam")
+    detail = f"{unexamined} has not passed the exam"
+    message = f"{detail}, so that nothing it judges is accepted without a person."
+    return _fails("examined", detail, "model_not_examined", message)
 
 
 def _cites(judged: Iteration, evidence: Sequence[Evidence], settings: Settings) -> _Check:

@@ -75,8 +75,8 @@ class Roles:
 
     ``control`` is the one that roles with a model were made with; ``waits`` says that some role waits for others, so
     that the loop tells meanwhile what happens and can be stopped; ``prompts`` the version of each role's prompts;
-    ``local_models`` the model files that roles use on this machine. Every improved answer passes ``validator`` before
-    it is audited.
+    ``local_models`` the model files that roles use on this machine; ``unexamined`` the models of judging
+    roles that have not passed the exam. Every improved answer passes ``validator`` before it is audited.
     """
 
     drafter: Drafter
@@ -90,6 +90,7 @@ class Roles:
     waits: bool = False
     prompts: dict[str, str] = field(default_factory=dict)
     local_models: tuple[LocalModel, ...] = ()
+    unexamined: str = ""
     validator: OutputValidator = field(default_factory=PydanticValidator)
 
 
@@ -660,7 +661,9 @@ class AuditRun:
         final = chosen.quality_score if chosen else None
         drafted = self.draft.calls if self.draft else ()
         loose = (*(self.steps.calls if self.steps else ()), *self._filed())
-        assessed = acceptance.assess(self.iterations, self.case, reason, self.settings)
+        assessed = acceptance.assess(
+            self.iterations, self.case, reason, self.settings, unexamined=self.roles.unexamined
+        )
         return Run(
             id=self.run_id,
             case_id=self.case.id,

@@ -8,21 +8,25 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from masis.api.roles import build_roles, resolve_model
+from masis.api.exam_results import line_about
+from masis.api.roles import build_roles, exam_standing, resolve_model
 from masis.audit.claims import one_check_each
 from masis.bench import read_rows
+from masis.bench.exam import exam_settings
 from masis.bench.metrics import Estimate, Resamples
 from masis.bench.report import with_interval
 from masis.bench.rows import BenchRow, Half
 from masis.schema.audit import Claim, ClaimCheck
 from masis.schema.calls import Usage
 from masis.schema.case import Evidence
+from masis.schema.exam import ExamStanding
 from masis.settings import OFFLINE, ROLES, Settings
 from masis.views.numbers import cost_text
 
@@ -56,12 +60,13 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class VerifierReport:
-    """What one verifier reached: shares, the curve over thresholds, and what it took."""
+    """What one verifier reached: shares, the curve over thresholds, what it took, and how it stands with the exam."""
 
     verifier: str
     shares: tuple[Share, ...]
     curve: tuple[Point, ...]
     usage: Usage
+    exam: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as plain values."""
@@ -115,10 +120,16 @@ def compare_verifiers(
     for number, verifier in enumerate(named):
         done = number * len(rows)
         checks, usage = _judged([row for row, _ in rows], verifier, settings, done, len(named) * len(rows), on_progress)
-        reports.append(_report(verifier, [row for row, _ in rows], checks, usage, resamples))
+        report = _report(verifier, [row for row, _ in rows], checks, usage, resamples)
+        exam = line_about(partial(_standing, settings, verifier))
+        reports.append(replace(report, exam=exam))
     faulty = sum(row.positive for row, _ in rows)
     groups = len({group for _, group in rows})
     return Comparison(task.name, half, len(rows), faulty, groups, bootstrap, seed, tuple(reports))
+
+
+def _standing(settings: Settings, verifier: str) -> ExamStanding:
+    return exam_standing(exam_settings(settings, verifier))
 
 
 def _limited(rows: list[tuple[BenchRow, str]], limit: int | None) -> list[tuple[BenchRow, str]]:
@@ -232,7 +243,7 @@ def _lines(found: Comparison) -> Iterator[str]:
         f"{found.bootstrap} resamples, seed {found.seed}"
     )
     for report in found.verifiers:
-        yield from ("", f"  {report.verifier}")
+        yield from ("", f"  {report.verifier}", *([f"    {report.exam}"] if report.exam else []))
         for share in report.shares:
             yield f"    {share.name:<26}{with_interval(share.estimate):>24}   of {share.of}"
         if report.usage.calls:

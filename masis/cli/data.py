@@ -548,7 +548,7 @@ def remove(
     masis dataset remove pilot-1
     """
     workbench.store.datasets.get(name)
-    shared.confirm_removal(f"Remove the dataset version {name}?", yes=yes)
+    shared.confirm(f"Remove the dataset version {name}?", yes=yes)
     workbench.datasets.remove(shared.operator(), name)
     emit({"removed": name})
     say(f"Dataset version {name} is removed.")

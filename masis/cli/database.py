@@ -269,7 +269,7 @@ def purge(
         emit(record)
         say("Nothing was removed: this was a dry run." if dry_run else "There is nothing to remove.")
         return
-    shared.confirm_removal("Remove this for good?", yes=yes)
+    shared.confirm("Remove this for good?", yes=yes)
     with Interruption("Stopping after the batch under way.") as stop, Progress("Removing", len(plan.goes)) as progress:
         done = workbench.retention.purge(
             shared.operator(by),
@@ -398,7 +398,7 @@ def restore(
     else:
         if replace and database.exists():
             question = f"Replace {database}? It is kept beside the backup that takes its place."
-            shared.confirm_removal(question, "Nothing was changed.", yes=yes)
+            shared.confirm(question, "Nothing was changed.", yes=yes)
         found, aside = backups.restore(shared.operator(), copy, database, replace=replace)
         found = found.model_copy(update={"path": str(database)})
         if aside is not None:
@@ -440,7 +440,7 @@ def case(
     code 0: redacted. 1: there is no such case, it is redacted already or being audited just now.
     """
     workbench.cases.summary(case_id)
-    shared.confirm_removal(f"Remove every text of case {case_id} for good?", yes=yes)
+    shared.confirm(f"Remove every text of case {case_id} for good?", yes=yes)
     done = workbench.reviews.redact_case(shared.operator(by), case_id, reason)
     emit({"case": case_id, **plain(done)})
     say(
@@ -465,7 +465,7 @@ def decision(
     The verdict and the entry's place in the chain stay. Exit code 0: redacted. 1: there is no such entry, or it is
     redacted already.
     """
-    shared.confirm_removal(f"Remove what was written in entry {entry_id} for good?", yes=yes)
+    shared.confirm(f"Remove what was written in entry {entry_id} for good?", yes=yes)
     record = workbench.reviews.redact_entry(shared.operator(by), entry_id, reason)
     emit(record)
     say(f"Entry {entry_id} is redacted. Entry {record.id} of the log records it.")
@@ -500,7 +500,7 @@ def reassess(
         say("Nothing was changed: this was a dry run." if dry_run else "There is nothing to reassess.")
         return
     question = f"Reassess {counted(planned.total, 'case')} by rule {RULE_VERSION}?"
-    shared.confirm_removal(question, "Nothing was changed.", yes=yes)
+    shared.confirm(question, "Nothing was changed.", yes=yes)
     _show(_reassessed(workbench, "Reassessing", by=by, apply=True, again=again), emit)
 
 

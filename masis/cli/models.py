@@ -8,12 +8,14 @@ from typing import Literal
 
 import click
 
-from masis.api.roles import check_models, probe_model
+from masis.api.exam_results import ExamResults
+from masis.api.roles import check_models, exam_standing, examined_models, probe_model
 from masis.bench import render, run_bench
+from masis.bench.exam import estimate_exam, exam_settings, take_exam
 from masis.bench.verifiers import compare_verifiers, render_comparison
 from masis.cli import options as shared
 from masis.cli.commands import CommandGroup, JobFailed, argument, command, interrupted, option
-from masis.cli.options import Names
+from masis.cli.options import Judges, Names
 from masis.cli.output import Emit, ErrorReport, Interruption, Progress, plain, say, table
 from masis.datasets.mapping.reader import read_any
 from masis.datasets.readers.lines import not_utf8
@@ -23,22 +25,86 @@ from masis.integrations.dspy.programs import Measured, Program, Role
 from masis.integrations.local import PREFIX, local_names
 from masis.schema.calls import Usage
 from masis.schema.case import Case
+from masis.schema.exam import JUDGING_ROLES, ExamResult, ExamStanding, joined_name
 from masis.schema.wording import counted
 from masis.services import demo_cases
 from masis.settings import Settings, load
 from masis.settings.reference import option_help
+from masis.views.exam import exam_costs, exam_line, exam_lines
 from masis.views.numbers import cost_text, day, dollars
 
 
 @click.group(cls=CommandGroup)
 def models() -> None:
-    """Verifier models that run on this machine: download one, and show what each is.
+    """Models that judge: let one take the exam, download a verifier model, list those that are here.
 
+      masis models exam openai:gpt-4o-mini
       masis models get local:ORG/NAME
       masis models list
 
     docs/models.md says which models are understood and how to measure them.
     """
+
+
+@command("Let a model take the exam: 32 answers, half of them with a known fault.", group=models)
+def exam(
+    name: str | None = argument(metavar="[MODEL]", required=False),
+    judges: Judges = shared.JUDGES,
+    yes: bool = option("Start without asking, whatever it costs.", "--yes"),
+    show: bool = option("Show the result that counts now instead of taking the exam.", "--show"),
+    emit: Emit = shared.EMIT,
+) -> None:
+    """Let MODEL judge 32 short answers whose faults are known: may answers pass without a person on its word?
+
+    MODEL judges alone: as verifier, critic and evaluator. A verifier model (local:...) judges beside the offline critic
+    and evaluator. Without MODEL those take the exam that the settings and --model name for these roles.
+
+    They pass if they accept no faulty answer, call no faulty passage supported, flag at most 2 of 16 sound answers, and
+    leave at most 1 reply in 10 unreadable. The result holds for these models together, at these addresses, with these
+    prompts. It is stored and shown wherever they are named.
+
+      masis models exam offline
+      masis models exam openai:gpt-4o-mini
+      masis models exam openai:gpt-4o-mini --show
+      masis models exam --model verifier=local:ORG/NAME --model critic=openai:gpt-4o
+
+    Exit code 0: passed. 1: not passed, not finished, or not taken (with --show). 2: wrong use. 130: stopped, nothing
+    stored.
+    """
+    settings = exam_settings(judges.load().settings, name or "")
+    results = ExamResults(settings.exam_results)
+    if show:
+        standing = exam_standing(settings)
+        if standing.result is None:
+            raise JobFailed(f"{_judging(settings)} {exam_line(standing)}.")
+        _show_result(standing.result, emit)
+        return
+    expected = estimate_exam(settings)
+    if expected.calls:
+        say(f"{exam_costs(*expected)} Stopped with Ctrl-C, it stores nothing.")
+        shared.confirm("Start the exam?", "Nothing was asked.", yes=yes)
+    notice = "Stopping after the answers under way. Nothing will be stored."
+    with Interruption(notice) as stop, Progress("Exam") as progress:
+
+        def show_progress(done: int, total: int) -> None:
+            progress.total = total
+            progress.move(done, f"{done} of {total} answers")
+
+        result = take_exam(settings, on_progress=show_progress, stopped=stop.stopped)
+    if result is None:
+        interrupted("Stopped. Nothing was stored.")
+    results.add(result)
+    _show_result(result, emit)
+
+
+def _show_result(result: ExamResult, emit: Emit) -> None:
+    emit(result, exam_lines(result))
+    if not result.passed:
+        raise JobFailed(f"{result.name} {exam_line(ExamStanding(result))}.")
+
+
+def _judging(settings: Settings) -> str:
+    return joined_name({role: getattr(settings, role) for role in JUDGING_ROLES})
 
 
 @command("Download a verifier model, and show what it is.", group=models)
@@ -70,10 +136,13 @@ def get(name: str = argument(metavar="local:NAME"), emit: Emit = shared.EMIT) ->
 def list_models(emit: Emit = shared.EMIT) -> None:
     """List the models in the hub's cache that can verify here, each with its licence, size and place.
 
-    masis models list
+    Then all that have taken the exam, with how it ended for their present prompts and addresses.
+
+      masis models list
     """
     from masis.integrations.local import model_files, scoring
 
+    settings = shared.chosen_settings()
     number = 0
     for found in model_files.downloaded():
         try:
@@ -84,8 +153,11 @@ def list_models(emit: Emit = shared.EMIT) -> None:
         number += 1
         record = model_files.recorded(found)
         licence = record.licence or "licence not stated"
-        line = f"{record.name}  {labels.words}  {licence}  {record.bytes / 1e6:,.0f} MB  {record.file}"
-        emit({**plain(record), "tells": labels.words}, [line])
+        passed = exam_line(exam_standing(exam_settings(settings, record.name)))
+        line = f"{record.name}  {labels.words}  {licence}  {record.bytes / 1e6:,.0f} MB  {record.file}  {passed}"
+        emit({**plain(record), "tells": labels.words, "exam": passed}, [line])
+    for examined, standing in examined_models(settings):
+        emit({"model": examined, "exam": exam_line(standing)}, [f"{examined}  {exam_line(standing)}"])
     say(f"{counted(number, 'verifier model')} in the hub's cache. docs/models.md names some to begin with.")
 
 

@@ -370,7 +370,7 @@ def operator(name: str | None = None) -> Actor:
     return Actor(name=default_reviewer() if name is None else name)
 
 
-def confirm_removal(question: str, otherwise: str = "Nothing was removed.", *, yes: bool = False) -> None:
+def confirm(question: str, otherwise: str = "Nothing was removed.", *, yes: bool = False) -> None:
     """Ask whether to do something that stays, unless ``yes`` says so.
 
     Raises JobFailed at a no, UsageError where nobody can be asked.

@@ -296,7 +296,9 @@ def _audit(returned: Any, rules: _Rules, args: tuple[Any, ...], kwargs: dict[str
     else:
         rules.workbench.cases.add(ACTOR, [case])
         run = rules.workbench.audits.audit(ACTOR, case, settings=settings)
-    assessed = assess(run.iterations[:1], case, "no_issues", settings)  # the original, whatever the audit made of it
+    assessed = assess(
+        run.iterations[:1], case, "no_issues", settings, unexamined=run.acceptance.unexamined
+    )  # the original, whatever the audit made of it
     return Audited(asked, text, run, tuple(each for each in assessed.reasons if each.code in rules.flag_on))
 
 

@@ -64,6 +64,7 @@ NotCertified = Literal[
     "judges_disagree",
     "unscored",
     "critic_not_run",
+    "model_not_examined",
     "nothing_checked",
     "language",
     "not_all_checked",
@@ -106,6 +107,7 @@ CheckName = Literal[
     "scored",
     "checkable",
     "limits",
+    "examined",
     "cites",
     "ending",
 ]
@@ -123,7 +125,8 @@ class Acceptance(Record):
     """What the acceptance rule made of a run: the version of the rule, and every check with its result.
 
     ``score`` is the version of the fitted score that gave ``fault_probability``, None where none was fitted.
-    ``guarantee`` numbers the guarantee that waived the reasons ``waived``.
+    ``guarantee`` numbers the guarantee that waived the reasons ``waived``. ``unexamined`` names the models that judged
+    without having passed the exam; empty where they had.
     """
 
     rule: str
@@ -132,6 +135,7 @@ class Acceptance(Record):
     fault_probability: Share | None = None
     guarantee: int | None = None
     waived: tuple[ReviewCode, ...] = ()
+    unexamined: str = ""
 
     @property
     def passed(self) -> bool:

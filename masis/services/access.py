@@ -163,7 +163,11 @@ ACTS: tuple[Act, ...] = (
     ),
     Act("redact a case or an entry", "redact", "reviews.redact_case, reviews.redact_entry"),
     Act("remove what retention no longer stores", "purge", "retention.purge"),
-    Act("change settings, download models, sign the log", "configure", "use_settings, reviews.sign"),
+    Act(
+        "change settings, download models, let models take the exam, sign the log",
+        "configure",
+        "use_settings, exams.start, reviews.sign",
+    ),
     Act(
         "ask whether ingestion runs, and for its description",
         "nothing",

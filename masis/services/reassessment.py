@@ -12,6 +12,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 
+from masis.api.exam_results import examinee_of_run, unexamined_name
 from masis.audit import acceptance
 from masis.audit.acceptance import RULE_VERSION, Assessment
 from masis.errors import Removed, StaleVersion, StoreError
@@ -107,7 +108,14 @@ class ReassessmentService:
         except (Removed, StoreError):
             counts.left += 1
             return
-        found = acceptance.assess(run.iterations, case, run.termination_reason, self._settings, chosen=run.best)
+        found = acceptance.assess(
+            run.iterations,
+            case,
+            run.termination_reason,
+            self._settings,
+            chosen=run.best,
+            unexamined=unexamined_name(examinee_of_run(run, self._settings), self._settings),
+        )
         assessed = self._guarantees.assessed(found, run, case, review_settings(self._settings))
         passes = assessed.acceptance.passed and not acceptance.drawn_for_spot_check(case.id, self._settings)
         entry: Decision | None = None

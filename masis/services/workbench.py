@@ -14,6 +14,7 @@ from masis.services.audits import AuditService
 from masis.services.cases import CaseService
 from masis.services.datasets import DatasetService, ExportService
 from masis.services.drafts import DraftService
+from masis.services.exams import ExamService
 from masis.services.maintenance import health
 from masis.services.maintenance.backups import BackupService
 from masis.services.maintenance.health import HealthItem, HealthReport
@@ -56,6 +57,7 @@ class Workbench:
         self.screenings = ScreeningService(store, settings, access=access)
         self.reassessment = ReassessmentService(store, settings, access)
         self.trust = TrustService(store, settings, access)
+        self.exams = ExamService(store, settings, access)
 
     @classmethod
     def open(

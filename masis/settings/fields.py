@@ -215,6 +215,11 @@ class Settings(Record):
     programs_folder: str = CALLS(
         "", "REQ-CRITIC-007", "The folder of compiled critics; empty: programs in your data folder."
     )
+    exam_results: str = CALLS(
+        "",
+        "a model accepts no answer before it has passed the exam",
+        "The file of the results of exams; empty: exams.jsonl in your data folder.",
+    )
 
     local_supported_from: Share = LOCAL(
         0.75,
@@ -450,6 +455,12 @@ class Settings(Record):
         True,
         "a revision is a model's text until a person has read it",
         "Whether every answer that the loop has revised needs review.",
+    )
+    accept_without_exam: bool = REVIEW(
+        False,
+        "no model is believed before it has passed the exam",
+        "Whether answers may pass without a person although a model that judged them has not passed the exam (masis "
+        "models exam). Faulty answers may then pass unread, and nobody knows how many.",
     )
     spot_check_share: Share = REVIEW(
         0.05,

@@ -18,6 +18,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from masis.audit.measures.statistics import exact_bounds
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
@@ -62,15 +64,6 @@ def share(hit: ArrayLike, clusters: ArrayLike | None = None) -> Estimate:
     effective = of if clusters is None else of / _design_effect(has, codes(clusters))
     mean = float(has.mean())
     return Estimate(mean, *exact_bounds(mean * effective, effective), of)
-
-
-def exact_bounds(hits: float, of: float, error: float = 0.05) -> tuple[float, float]:
-    """Return the two-sided Clopper-Pearson interval at certainty ``1 - error``; it covers at least that often."""
-    from scipy.special import betaincinv
-
-    low = float(betaincinv(hits, of - hits + 1, error / 2)) if hits > 0 else 0.0
-    high = float(betaincinv(hits + 1, of - hits, 1 - error / 2)) if hits < of else 1.0
-    return low, high
 
 
 def _design_effect(hit: Floats, member: Ints) -> float:

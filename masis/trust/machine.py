@@ -16,9 +16,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from masis.audit.measures.statistics import exact_bounds
 from masis.schema.trust import FaultScore
 from masis.store.reviews.outcomes import CaseOutcome
-from masis.trust.agreement import Counted, Estimate, codes, cohen_kappa, exact_bounds, share
+from masis.trust.agreement import Counted, Estimate, codes, cohen_kappa, share
 from masis.trust.score import Reliability, calibration_error, error_floor, probabilities, reliability
 
 FAULTY_STATES, SETTLED = ("rejected", "overridden"), ("approved", "overridden", "rejected", "escalated")

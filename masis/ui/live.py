@@ -71,7 +71,13 @@ def show_stop(what: str, parts: str, *, stopping: bool, on_click: Callable[[], N
 
 
 def draw_task(
-    find: Callable[[], BackgroundTask | None], what: str, key: str, *, says: str, takes: Permission = "audit"
+    find: Callable[[], BackgroundTask | None],
+    what: str,
+    key: str,
+    *,
+    says: str,
+    takes: Permission = "audit",
+    stopped: str = "What has arrived so far is stored.",
 ) -> bool:
     """Draw how far work on a thread has come, for ``show_live``; returns whether it is under way.
 
@@ -81,6 +87,7 @@ def draw_task(
         key: Key of the button.
         says: What a person may do meanwhile.
         takes: The permission that stopping it takes.
+        stopped: What becomes of what is done by then, if it is stopped.
 
     """
     task = find()
@@ -95,6 +102,5 @@ def draw_task(
     with st.container(horizontal=True, vertical_alignment="center"):
         st.caption(says, width="stretch")
         label = "Stopping" if task.stopping else f"Stop the {what}"
-        why = "What has arrived so far is stored."
-        action(label, key, "stop_circle", stop, takes=takes, disabled=task.stopping, why=why, type="tertiary")
+        action(label, key, "stop_circle", stop, takes=takes, disabled=task.stopping, why=stopped, type="tertiary")
     return True

@@ -24,8 +24,11 @@ class StoryRow(NamedTuple):
     tone: str = ""
 
 
-def story(run: Run, shown: int) -> list[StoryRow]:
-    """Return what happened in a run; the critic's words are those on iteration ``shown`` (from 0)."""
+def story(run: Run, shown: int, exam: str = "") -> list[StoryRow]:
+    """Return what happened in a run; the critic's words are those on iteration ``shown`` (from 0).
+
+    ``exam`` is the line that says whether those who judged have passed the exam.
+    """
     critique = run.iterations[shown].critique
     reasoning = f"Unscored: {critique.unscored.reason}" if critique.unscored else critique.critique_reasoning
     rows = [
@@ -34,6 +37,7 @@ def story(run: Run, shown: int) -> list[StoryRow]:
         StoryRow("Acceptance", [earlier_rule(run)]) if run.acceptance.rule != RULE_VERSION else None,
         StoryRow("Checks passed", checks_passed(run)) if not run.needs_review else None,
         StoryRow("Judged by", [judges(run)]),
+        StoryRow("Exam", [f"{exam[:1].upper()}{exam[1:]}."]) if exam else None,
         StoryRow("Claims decided", [escalated(run.escalation)]) if run.escalation else None,
         StoryRow("Verifier file", verifier_files(run)) if run.versions.local_models else None,
         StoryRow("Spent", spent_by_role(run)) if run.calls else None,
@@ -76,6 +80,7 @@ CHECKS = {
     "scored": "Scores",
     "checkable": "What was checked",
     "limits": "Limits",
+    "examined": "Exam",
     "cites": "Citations",
     "ending": "End of the loop",
 }

@@ -257,7 +257,7 @@ def no_answer_words(case: Case) -> str:
     return f"This case has no answer because {why}. An audit drafts one only if the setting draft_unanswered is on."
 
 
-HOW_IT_RAN = ("drafted", "spot_check", "cancelled", "error", "no_answer")
+HOW_IT_RAN = ("drafted", "spot_check", "cancelled", "error", "no_answer", "model_not_examined")
 ISSUES = tuple(flag for flag in FLAG if flag not in HOW_IT_RAN)
 """The flags that say that something is wrong with the answer, the gravest first; not how its audit ran."""
 
@@ -295,6 +295,9 @@ REASON: dict[ReviewCode, Word] = {
     "low_confidence": Word("low confidence", "calm", f"{_NOT_CERTIFIED}: confidence is under the threshold"),
     "low_quality": Word("low quality", "calm", f"{_NOT_CERTIFIED}: quality is under the threshold"),
     "disagreement": Word("disagreement", "calm", f"{_NOT_CERTIFIED}: citation engine, critic and evaluator differ"),
+    "model_not_examined": Word(
+        "no exam", "calm", f"{_NOT_CERTIFIED}: a model that judged has not passed the exam (masis models exam)"
+    ),
     "critic_not_run": Word("critic not run", "calm", f"{_NOT_CERTIFIED}: the audit was quick, without a critic"),
     "judges_disagree": Word("samples differ", "calm", f"{_NOT_CERTIFIED}: samples of the judge differ"),
     "unscored": Word("unscored", "calm", f"{_NOT_CERTIFIED}: a step that was asked for has no score"),

@@ -11,11 +11,13 @@ from typing import Any
 
 import pytest
 
+from masis.api.exam_results import ExamResults, examinee_of_run
 from masis.audit.acceptance import RULE_VERSION
 from masis.schema.case import Case
 from masis.schema.run import Run
 from masis.schema.screening import STUDY_TYPES, Abstract
 from masis.services import demo_cases
+from masis.settings import Settings
 from masis.views.words import model_words
 from tests.rules import each
 from tools.recorded_audits import EXPECTED, audited, outcome, whole
@@ -349,7 +351,16 @@ def test_they_show_every_field_every_kind_of_fault_and_clean_answers(runs: dict[
     assert max(run.total_iterations for run in runs.values()) == 3
 
 
-def test_no_faulty_answer_passes_and_most_clean_ones_do(runs: dict[str, Run]) -> None:
+def test_recorded_replies_let_an_answer_pass_only_if_who_gave_them_has_passed_the_exam(runs: dict[str, Run]) -> None:
+    settings = Settings()
+    for run in runs.values():
+        passed = ExamResults().standing(examinee_of_run(run, settings)).passed
+        assert passed != ("model_not_examined" in {reason.code for reason in run.review_reasons})
+        assert passed or run.needs_review
+
+
+def test_no_faulty_answer_passes_and_most_clean_ones_do_once_no_exam_is_asked_for() -> None:
+    runs = audited(accept_without_exam=True)
     labelled = {name: RECORDED[name].labels for name in runs}
     faulty = [name for name, label in labelled.items() if label is not None and label.clean is False]
     clean = [name for name, label in labelled.items() if label is not None and label.clean]

@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 
+from masis.offline.matching.key_points import VERSION as OFFLINE_RULES
+from masis.schema.exam import JUDGING_ROLES
 from masis.schema.review import Decision
-from masis.schema.run import ReviewReason
+from masis.schema.run import ReviewReason, Versions
 from masis.services import Workbench
-from masis.settings import Settings
+from masis.settings import OFFLINE, Settings
 from tests.reviewing import ADA
 from tests.store.factories import a_case, a_run, an_iteration
 
@@ -51,6 +53,8 @@ def store_audited(
             "review_reasons": (DOUBT,),
             "iterations": (iteration,),
             "settings": settings.of_audit(),
+            "models": dict.fromkeys(JUDGING_ROLES, OFFLINE),
+            "versions": Versions(app="0.1.0", rubric="1", offline_rules=OFFLINE_RULES),
         }
         bench.audits.store_run(ADA, a_run(case, f"run-{number}", **(made | keys.get("run", {}))))
 

@@ -14,6 +14,7 @@ from sklearn.metrics import cohen_kappa_score, roc_auc_score
 
 from benchmarks import trust_simulation as simulation
 from masis.audit.acceptance import RULE_VERSION, Assessment, waive
+from masis.audit.measures.statistics import exact_bounds
 from masis.errors import InputError, NotAllowed
 from masis.schema.actor import Actor
 from masis.schema.review import TargetLabel
@@ -33,7 +34,6 @@ from masis.trust.agreement import (
     Patterns,
     agreement,
     cohen_kappa,
-    exact_bounds,
     gwet_ac1,
     krippendorff_alpha,
     pairs,
@@ -597,7 +597,7 @@ def test_evidence_against_a_guarantee_rarely_misleads_and_finds_a_bad_one() -> N
 def test_a_guarantee_waives_how_sure_an_audit_is_and_nothing_else() -> None:
     assessed = Assessment(Acceptance(rule=RULE_VERSION, checks=()), (DOUBT,))
     assert waive(assessed, guarantee=3).acceptance.waived == ("low_confidence",)
-    incomplete = ("critic_not_run", "not_all_checked", "error", "limit", "cancelled")
+    incomplete = ("model_not_examined", "critic_not_run", "not_all_checked", "error", "limit", "cancelled")
     for code in (*MUST_LOOK, "revised", "conflicting_evidence", "screening_draft", *incomplete):
         with pytest.raises(ValueError, match="no guarantee waives"):
             waive(assessed._replace(reasons=(ReviewReason(code=code, message="m"),)), guarantee=3)
@@ -649,10 +649,16 @@ def test_what_is_never_covered(bench: Workbench, audited: Audited) -> None:
     bench.trust.apply(ADA)
     audited(24, 25, run={"models": {"critic": "openai:other"}})
     audited(25, 26, case={"screening": {"id": "s", "outcome": "sufficient"}})
-    never: tuple[ReviewCode, ...] = ("invalid_reference", "not_all_checked", "critic_not_run", "screening_draft")
+    never: tuple[ReviewCode, ...] = (
+        "invalid_reference",
+        "not_all_checked",
+        "critic_not_run",
+        "screening_draft",
+        "model_not_examined",
+    )
     for number, code in enumerate(never, 26):
         audited(number, number + 1, run={"review_reasons": (DOUBT, ReviewReason(code=code, message="m"))})
-    assert {bench.cases.summary(f"case-{number}").state for number in range(24, 30)} == {"needs_review"}
+    assert {bench.cases.summary(f"case-{number}").state for number in range(24, 31)} == {"needs_review"}
     assert bench.trust.offer(bench.trust.auditors()[0][0]).pool == 2, "the two that were not drawn"
 
 

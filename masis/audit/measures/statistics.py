@@ -16,3 +16,12 @@ def interval(estimates: ArrayLike) -> tuple[float, float]:
     """Return the 95% interval of estimates from resamples: their 2.5th and 97.5th percentile, interpolated."""
     low, high = np.percentile(np.asarray(estimates, dtype=float), (2.5, 97.5))
     return float(low), float(high)
+
+
+def exact_bounds(hits: float, of: float, error: float = 0.05) -> tuple[float, float]:
+    """Return the two-sided Clopper-Pearson interval at certainty ``1 - error``; it covers at least that often."""
+    from scipy.special import betaincinv
+
+    low = float(betaincinv(hits, of - hits + 1, error / 2)) if hits > 0 else 0.0
+    high = float(betaincinv(hits + 1, of - hits, 1 - error / 2)) if hits < of else 1.0
+    return low, high

@@ -9,7 +9,7 @@ from masis.errors import MissingExtra, SettingsError
 from masis.integrations.local import PREFIX
 from masis.integrations.local.model_files import PIN, digest_of, downloaded, find, is_here, parse_name
 from masis.integrations.local.scoring import check, load
-from masis.integrations.local.verifier import LocalVerifier
+from masis.integrations.local.verifier import LocalVerifier, version_of
 from masis.offline.roles.verifier import OfflineVerifier
 from masis.settings import Settings
 
@@ -32,8 +32,8 @@ class Named:
 
     @property
     def recorded(self) -> str:
-        """The same as the full name: there is no prompt."""
-        return self.string
+        """The version that its verdicts carry: of the rules around the model, and of its weights."""
+        return version_of(digest_of(find(self.name)))
 
     def check(self) -> None:
         """Raise SettingsError or MissingExtra where the model can't be loaded here; a download that lacks is one."""

@@ -141,6 +141,13 @@ def choose(claim: str, evidence: Sequence[Evidence], cited: Sequence[str] = ()) 
 
 VERSION = "1"
 """Raised whenever windows or verdicts come out otherwise than before for the same scores."""
+
+
+def version_of(sha256: str) -> str:
+    """Return the version that verdicts carry: of the rules here, and of the weights with this digest."""
+    return f"local/{VERSION}+{sha256[:12]}"
+
+
 SHARED_LEAST = 0.3
 """What a window must share of a claim's weighted words to contradict it: entailment models call texts about different
 things contradictory (SNLI and MNLI were written for pairs about one scene)."""
@@ -167,7 +174,7 @@ class LocalVerifier:
     @property
     def judged_by(self) -> JudgedBy:
         """The model with the version of the rules, and the start of its digest."""
-        return JudgedBy(model=self.scorer.model.name, version=f"local/{VERSION}+{self.scorer.model.sha256[:12]}")
+        return JudgedBy(model=self.scorer.model.name, version=version_of(self.scorer.model.sha256))
 
     @property
     def languages(self) -> frozenset[str] | None:

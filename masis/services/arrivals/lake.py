@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
+from masis.audit.measures.statistics import exact_bounds
 from masis.datasets.lake import OUTCOMES, Outcome, open_lake
 from masis.errors import InputError, MasisError
 from masis.schema.actor import Actor
@@ -20,7 +21,6 @@ from masis.schema.run import Run
 from masis.schema.team import LakeSample, drawn_from_lake
 from masis.services.access import Service
 from masis.services.reviews import name_of
-from masis.trust.agreement import exact_bounds
 
 _BATCH = 200
 """Cases of which those that come in are stored in one transaction."""

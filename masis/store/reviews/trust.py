@@ -96,6 +96,13 @@ class TrustReads(Part):
                  WHERE runs.auditor IS NOT NULL GROUP BY runs.auditor ORDER BY count(*) DESC"""
         return [(str(row[0]), dict(json.loads(row[1])), int(row[2])) for row in self._database.cached(sql)]
 
+    def newest_run_of(self, auditor: str) -> str | None:
+        """Return the id of an auditor's newest finished run whose content is stored; None where there is none."""
+        sql = """SELECT id FROM jobs WHERE kind = 'run' AND auditor = ? AND removed_by IS NULL AND state = 'finished'
+                 ORDER BY seq DESC LIMIT 1"""
+        rows = self._database.execute(sql, (auditor,))
+        return str(rows[0][0]) if rows else None
+
     def spot_checks(self) -> dict[str, list[Any]]:
         """Return every case whose newest finished run was drawn for a spot check, decided or not."""
         sql = """SELECT cases.id AS case_id, coalesce(field, '') AS field, cases.state, runs.ended_at AS at,

@@ -18,6 +18,7 @@ from masis.services.background import BackgroundTask, BackgroundTasks
 from masis.settings import GROUPS, OFFLINE, Loaded, Settings, load
 from masis.settings.ranges import spelled
 from masis.settings.reference import rows
+from masis.ui.admin.exam_section import show_exam
 from masis.ui.admin.health_reports import REPORTS
 from masis.ui.live import draw_task, show_live
 from masis.ui.queue.overview import standing_counts
@@ -38,6 +39,7 @@ def show_settings(workbench: Workbench) -> None:
     with state:
         _health()
         _database(workbench)
+    show_exam(workbench)
     _settings(workbench)
 
 
@@ -233,7 +235,7 @@ def _look(workbench: Workbench, chosen: str, verifier: str) -> None:
         st.warning("This model can't be used.", icon=":material/error:")
         st.text(look.error)
         return
-    st.text("\n".join(look.facts))
+    st.text("\n".join((*look.facts, *_exam_of(workbench, verifier))))
     if verifier == workbench.settings.verifier:
         st.caption("It is in use for new audits.")
         if load().settings.verifier != verifier:
@@ -243,6 +245,12 @@ def _look(workbench: Workbench, chosen: str, verifier: str) -> None:
     shown: dict[str, Any] = {"takes": "configure", "type": "primary"}
     chosen_one = workbench.settings.model_copy(update={"verifier": verifier})
     action("Use it for new audits", "verifier-use", "check", acting(workbench.use_settings, chosen_one), **shown)
+
+
+def _exam_of(workbench: Workbench, verifier: str) -> tuple[str, ...]:
+    """Return the line about the exam of a verifier beside the other models in use."""
+    line = workbench.exams.line_for(workbench.settings.model_copy(update={"verifier": verifier}))
+    return (f"With the critic and evaluator in use it {line}.",) if line else ()
 
 
 def _download(workbench: Workbench, name: str) -> None:

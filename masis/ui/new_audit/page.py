@@ -37,6 +37,7 @@ from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import served_workbench
 from masis.ui.shell.stored_form import SettingsForm, show_file
 from masis.ui.shell.streamlit_internals import with_selectors
+from masis.views.markdown import escaped
 from masis.views.numbers import moment
 from masis.views.words import label, stands
 
@@ -382,6 +383,8 @@ def _models(workbench: Workbench, form: AuditForm, settings: Settings) -> None:
         for column, role in zip(st.columns(2, gap="medium"), ROLES[start : start + 2], strict=False):
             with column:
                 _choose_model(form, role)
+    if line := served_workbench().exams.line_for(settings):
+        st.caption(escaped(f"Verifier, critic and evaluator together: {line}."))
     with st.container(horizontal=True, vertical_alignment="center"):
         st.button("Critic's model for all", key="one-model", type="tertiary", on_click=_one_model)
         wanted = st.button("Test these models", icon=":material/bolt:", key="test-these", **needs("audit"))

@@ -514,7 +514,7 @@ def show_answer(
 def _outcome(run: Run, index: int, case_id: str, *, busy: bool) -> None:
     """Draw how the iterations went: why the loop stopped, the issues followed, the scores and where they come from."""
     with st.container(key="story", gap="xsmall"):
-        for title, lines, tone in story(run, index):
+        for title, lines, tone in story(run, index, served_workbench().exams.line_for_run(run)):
             name, text = st.columns([1, 6])
             name.caption(title)
             if tone == "warning":  # technical, with paths and codes

@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple, cast, get_args
 import pandas as pd
 import streamlit as st
 
+from masis.audit.measures.statistics import exact_bounds
 from masis.errors import MasisError
 from masis.schema.wording import counted
 from masis.services import Workbench
@@ -26,7 +27,7 @@ from masis.services.trust.service import (
     YieldReport,
 )
 from masis.services.trust.summary import IN_VIEW, SIMULATED, UPHELD, figure, how_sure, in_words, short_answers, too_few
-from masis.trust.agreement import Estimate, exact_bounds
+from masis.trust.agreement import Estimate
 from masis.trust.guarantee import draws_needed, least_tolerance
 from masis.trust.machine import Comparison, draws_for_width
 from masis.trust.score import LEAST_DECISIONS, LEAST_OF_EACH, LEAST_ORDERED
@@ -222,6 +223,8 @@ def _machine_controls(workbench: Workbench, filters: TrustFilter) -> None:
         st.selectbox("Audited by", list(names), format_func=names.__getitem__, width=280, **_kept("auditor", shown))
         for name, title in (("since", "From"), ("until", "Before")):
             st.text_input(title, placeholder="YYYY-MM-DD", width=140, **_kept(name, address.value(name)))
+    if shown and (line := workbench.exams.line_for_auditor(shown)):
+        st.text(f"{names[shown]} {line}.")
 
 
 def _kept(name: str, shows: str) -> dict[str, Any]:
@@ -613,6 +616,8 @@ def _new_sample(workbench: Workbench) -> None:
         return
     with st.expander("Draw a new sample", expanded=workbench.trust.plan() is None):
         auditor = st.selectbox("Auditor", list(auditors), format_func=auditors.__getitem__, key="sample-auditor")
+        if line := workbench.exams.line_for_auditor(auditor):
+            st.text(f"It {line}. No threshold waives the exam.")
         one, two, three = st.columns(3)
         tolerance = (
             one.number_input("Faulty tolerated (%)", 0.5, MOST_TOLERATED, 2.0, 0.5, key="sample-tolerance") / 100

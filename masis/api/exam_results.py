@@ -1,0 +1,193 @@
+"""Where results of exams are kept, and which models have passed.
+
+Results lie in a file of their own, not in a database of cases: whether a model may be trusted doesn't depend on the
+cases it is used for, and audits in Python or in worker processes need to know it too. The file has one result a line
+and is only appended to.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from importlib import resources
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from masis.errors import InputError, MasisError
+from masis.llm import endpoints, registry
+from masis.schema.calls import Replayed
+from masis.schema.exam import EXAM_VERSION, JUDGING_ROLES, Examinee, ExamResult, ExamStanding
+from masis.schema.run import Run
+from masis.settings import OFFLINE, Settings
+from masis.settings.environment import data_folder
+from masis.views.exam import exam_line
+
+SHIPPED = "shipped_exams.jsonl"
+"""Results that come with the product. ``tools/ship_exams.py`` writes those of the offline rules."""
+
+UNKNOWN_ADDRESS = "unknown"
+"""In place of an address that the settings no longer give. No exam was taken there."""
+
+
+class ExamResults:
+    """The results of exams in one file, and those that come with the product."""
+
+    def __init__(self, file: str | Path = "") -> None:
+        """Name the file; without a name it is ``exams.jsonl`` in the user's data folder."""
+        self.file = Path(file).expanduser() if file else data_folder() / "exams.jsonl"
+
+    def add(self, result: ExamResult) -> None:
+        """Append a result. Raises InputError where the file can't be written."""
+        line = result.model_dump_json() + "\n"
+        try:
+            self.file.parent.mkdir(parents=True, exist_ok=True)
+            # One write in append mode: two processes that finish together don't mix their lines.
+            descriptor = os.open(self.file, os.O_APPEND | os.O_CREAT | os.O_WRONLY, 0o600)
+            try:
+                os.write(descriptor, line.encode())
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            raise InputError(
+                f"can't be written ({error.strerror})",
+                cure="Name another file with the setting exam_results.",
+                file=str(self.file),
+            ) from error
+
+    def all(self) -> tuple[ExamResult, ...]:
+        """Return every result, the oldest first. Raises InputError, naming the line that can't be read."""
+        try:
+            found = self.file.stat()
+        except OSError:
+            return _shipped()
+        return (*_shipped(), *_stored(self.file, found.st_mtime_ns, found.st_size))
+
+    def standing(self, examinee: Examinee) -> ExamStanding:
+        """Return the newest result that counts for an examinee, else the newest of the same models. Raises as ``all``.
+
+        A later exam counts, whatever an earlier one said.
+        """
+        newest_first = self.all()[::-1]
+        for result in newest_first:
+            if result.is_about(examinee):
+                return ExamStanding(result)
+        for result in newest_first:
+            if result.models == examinee.models:
+                other_exam = result.exam_version != EXAM_VERSION
+                other_prompts = result.prompts != examinee.prompts
+                return ExamStanding(
+                    earlier=result,
+                    differs="exam" if other_exam else "prompts" if other_prompts else "address",
+                )
+        return ExamStanding()
+
+
+def examined_name(string: str, role: str) -> str:
+    """Return under which name a role's model takes the exam.
+
+    Of two verifiers in a row it is the second, which decides what the offline checks leave open; of recorded replies
+    it is the model that gave them.
+    """
+    staged = registry.stages(string, role)
+    last = staged[1] if staged else string
+    replayed = Replayed.of(last)
+    return replayed.model if replayed else last
+
+
+def examinee_of(
+    models: Mapping[str, str], prompts: Mapping[str, str], offline_rules: str | None, settings: Settings
+) -> Examinee:
+    """Return who judges in an audit, as results of exams name it.
+
+    Args:
+        models: The model string of each role, as a run records them.
+        prompts: The version of the prompts of each role that a model fills.
+        offline_rules: The version of the offline rules, which the other roles work by.
+        settings: Where models are asked.
+
+    """
+    return Examinee(
+        models={role: examined_name(models.get(role, ""), role) for role in JUDGING_ROLES},
+        addresses={role: _address(models.get(role, ""), role, settings) for role in JUDGING_ROLES},
+        prompts={role: prompts.get(role) or offline_rules or "" for role in JUDGING_ROLES},
+    )
+
+
+def examinee_of_run(run: Run, settings: Settings) -> Examinee:
+    """Return who judged in a run, as these settings say where its models are asked."""
+    return examinee_of(run.models, run.versions.prompts, run.versions.offline_rules, settings)
+
+
+def unexamined_name(examinee: Examinee, settings: Settings) -> str:
+    """Return the name of an examinee that has not passed the exam; empty where it has passed."""
+    return "" if ExamResults(settings.exam_results).standing(examinee).passed else examinee.name
+
+
+def line_about(find: Callable[[], ExamStanding]) -> str:
+    """Return the line about the standing that ``find`` returns; empty where it is of a model that can't be asked."""
+    try:
+        return exam_line(find())
+    except InputError as error:  # a damaged file of results must not take a page away
+        return f"may have taken the exam; its results can't be read: {error}"
+    except MasisError:  # said where the model is chosen
+        return ""
+
+
+def _address(string: str, role: str, settings: Settings) -> str | None:
+    """Return where a role's model is asked: empty on this machine, None where replies were recorded."""
+    try:
+        staged = registry.stages(string, role)
+        if Replayed.of(staged[1] if staged else string):
+            return None
+        asked = registry.asked_model(string, role, settings)
+        return "" if asked == OFFLINE else endpoints.endpoint_of(asked, settings)
+    except MasisError:  # a model of an earlier run whose provider, key or file is no longer here
+        return UNKNOWN_ADDRESS
+
+
+@lru_cache(maxsize=1)
+def _shipped() -> tuple[ExamResult, ...]:
+    return _read(resources.files("masis.api").joinpath(SHIPPED).read_text(encoding="utf-8"), SHIPPED)
+
+
+@lru_cache(maxsize=4)
+def _stored(file: Path, _changed_ns: int, _bytes: int) -> tuple[ExamResult, ...]:
+    """Read a file of results. Its time and size are arguments so that a changed file is read again."""
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(
+            "can't be read as results of exams",
+            cure="Name another file with the setting exam_results, and let the model take the exam again.",
+            file=str(file),
+        ) from error
+    return _read(text, str(file))
+
+
+def _read(text: str, file: str) -> tuple[ExamResult, ...]:
+    found = []
+    for number, line in enumerate(text.splitlines(), 1):
+        try:
+            found.append(ExamResult.model_validate_json(line))
+        except ValidationError as error:
+            if _is_of_another_version(line):
+                continue  # written by an earlier or later release, whose exam doesn't count here
+            raise InputError(
+                "is no result of an exam",
+                cure="Remove the line, and let the model take the exam again.",
+                file=file,
+                line=number,
+            ) from error
+    return tuple(found)
+
+
+def _is_of_another_version(line: str) -> bool:
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    version = found.get("exam_version") if isinstance(found, dict) else None
+    return isinstance(version, str) and version != EXAM_VERSION

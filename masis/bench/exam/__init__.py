@@ -1,0 +1,268 @@
+"""The exam of a model: 32 short answers, half of them with one known fault, audited by the real roles.
+
+    result = take_exam(exam_settings(settings, "openai:gpt-4o-mini"))
+    result.passed, result.shortfalls
+
+A model that judges answers well enough on other people's benchmarks may still accept what this workbench must not
+accept, or reply in a form that can't be read. The exam measures just that, with the prompts, the code and the
+acceptance rule that will be used. ``cases.jsonl`` was written for it: invented subjects, so that no model knows the
+answers, and kinds of faults in equal numbers.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, reduce
+from importlib import resources
+from typing import NamedTuple
+
+from masis.api.audits import begun
+from masis.api.batch import Job, audit_in_threads
+from masis.api.exam_results import examinee_of_run
+from masis.api.roles import calls_at_once, estimate, pin_versions
+from masis.audit.measures.statistics import exact_bounds
+from masis.errors import InputError
+from masis.llm.estimates import Estimate
+from masis.llm.registry import stages
+from masis.llm.role_plugins import fillable
+from masis.observers import observation
+from masis.schema.base import utc_now
+from masis.schema.calls import CallOutcome
+from masis.schema.case import Case
+from masis.schema.exam import EXAM_VERSION, FAILED_CALLS_MOST, ExamCount, ExamKindResult, ExamResult
+from masis.schema.run import MUST_LOOK, Iteration, Run
+from masis.settings import OFFLINE, Settings
+
+SETTINGS_OF_THE_EXAM = {
+    "max_iterations": 1,
+    "min_iterations": 1,
+    "depth": "standard",
+    "spot_check_share": 0.0,
+    "review_revised": True,
+    "accept_without_exam": True,
+}
+"""Only the original answer is judged: revising it costs calls and says nothing about the verdict."""
+
+ANSWERS_WITHOUT_REPLY = 2
+"""After so many answers the exam ends if no call got a reply: a wrong key or address fails every call alike."""
+
+NO_REPLY: tuple[CallOutcome, ...] = ("failed", "out_of_time", "stopped")
+"""Outcomes that say something about the server or the connection, and nothing about how the model judges."""
+
+
+class ExamCase(NamedTuple):
+    """One answer of the exam.
+
+    ``fault`` are the words at fault, empty where the answer is sound; they occur once in the answer.
+    """
+
+    case: Case
+    kind: str
+    fault: str
+
+    @property
+    def faulty(self) -> bool:
+        """Whether the answer has a fault."""
+        return bool(self.fault)
+
+
+class Marked(NamedTuple):
+    """What the audit did with one answer of the exam."""
+
+    asked: ExamCase
+    accepted: bool
+    flagged: bool
+    confirmed: bool
+
+
+@cache
+def exam_cases() -> tuple[ExamCase, ...]:
+    """Return the answers of the exam, in a fixed order."""
+    text = resources.files(__package__).joinpath("cases.jsonl").read_text(encoding="utf-8")
+    found = []
+    for line in text.splitlines():
+        row = json.loads(line)
+        about = row["metadata"]["exam"]
+        found.append(ExamCase(Case.model_validate(row), about["kind"], about.get("fault", "")))
+    return tuple(found)
+
+
+def exam_settings(settings: Settings, model: str = "") -> Settings:
+    """Return the settings under which the exam is taken.
+
+    Args:
+        settings: Who fills the roles where no model is named; providers, prices, limits and thresholds.
+        model: A model that fills every judging role. One that only verifies (``local:...``) verifies beside the
+            offline critic and evaluator. Of two verifiers in a row (``offline,MODEL``) the second fills the others.
+
+    Raises:
+        SettingsError: A model can't be asked.
+
+    """
+    roles = {"drafter": OFFLINE, "reviser": OFFLINE}
+    if model:
+        staged = stages(model, "verifier")
+        alone = staged[1] if staged else model
+        others = OFFLINE if fillable(alone) == ("verifier",) else alone
+        roles |= {"verifier": model, "critic": others, "evaluator": others}
+    return pin_versions(settings.updated({**SETTINGS_OF_THE_EXAM, **roles}))
+
+
+def estimate_exam(settings: Settings) -> Estimate:
+    """Return the calls, tokens and US dollars that the exam takes at most under the settings of an exam."""
+    return reduce(Estimate.plus, (estimate(each.case, settings) for each in exam_cases()))
+
+
+def take_exam(
+    settings: Settings,
+    *,
+    on_progress: Callable[[int, int], None] = lambda done, total: None,
+    stopped: Callable[[], bool] = lambda: False,
+    now: Callable[[], str] = utc_now,
+    seconds: Callable[[], float] = time.monotonic,
+) -> ExamResult | None:
+    """Have every answer of the exam audited, and return the result; nothing is stored.
+
+    Args:
+        settings: Who judges, as ``exam_settings`` returns them.
+        on_progress: Called with the number of answers judged and their total.
+        stopped: Asked between answers; once true the exam ends.
+        now: The time that the result carries.
+        seconds: A clock for the time the exam took.
+
+    Returns:
+        The result, which says in words what kept the model from passing; None if the exam was stopped, since half an
+        exam says nothing.
+
+    Raises:
+        SettingsError: The model can't be asked.
+        InputError: Too many calls got no reply at all, so that the result would be about the server and not about the
+            model. It names the error of most of them.
+
+    """
+    asked = exam_cases()
+    jobs = [Job(number, each.case) for number, each in enumerate(asked)]
+    started = seconds()
+    runs: list[Run] = []
+
+    def audit(job: Job, cancelled: Callable[[], bool]) -> Run:
+        work = begun(job.case, settings, cancelled)
+        return observation.run_to_completion(work, None, observation.AuditStart(job.case))
+
+    def stopping() -> bool:
+        return stopped() or (len(runs) <= ANSWERS_WITHOUT_REPLY and _nobody_replies(runs))
+
+    on_progress(0, len(jobs))
+    for _, outcome in audit_in_threads(jobs, audit, at_once=calls_at_once(settings), stopping=stopping):
+        if isinstance(outcome, Run):
+            runs.append(outcome)
+            on_progress(len(runs), len(jobs))
+    _check_replies(runs)
+    if len(runs) < len(jobs):
+        return None
+    marked = [mark(each, run) for each, run in zip(asked, runs, strict=True)]
+    return _result(settings, marked, runs, taken_at=now(), took=seconds() - started)
+
+
+def _nobody_replies(runs: Sequence[Run]) -> bool:
+    """Return whether the first answers are audited and not one of their calls got a reply."""
+    calls = [call for run in runs for call in run.calls]
+    return len(runs) >= ANSWERS_WITHOUT_REPLY and bool(calls) and all(call.outcome in NO_REPLY for call in calls)
+
+
+def _check_replies(runs: Sequence[Run]) -> None:
+    """Raise InputError where more calls got no reply at all than a model may leave unreadable."""
+    calls = [call for run in runs for call in run.calls]
+    errors = Counter(call.error for call in calls if call.outcome in NO_REPLY)
+    if errors.total() <= FAILED_CALLS_MOST * len(calls):
+        return
+    ((most, _),) = errors.most_common(1)
+    raise InputError(
+        f"The exam was not finished: {errors.total()} of {len(calls)} calls got no reply: {most}".rstrip(". "),
+        cure="Test the model on the page Health or with `masis health`, then start the exam again. Give a "
+        "slow server more time with the setting call_deadline_s.",
+    )
+
+
+def mark(asked: ExamCase, run: Run) -> Marked:
+    """Return what an audit did with an answer of the exam."""
+    flagged = any(reason.code in MUST_LOOK for reason in run.review_reasons)
+    supported = bool(run.iterations) and _supports_fault(asked, run.iterations[0])
+    return Marked(
+        asked,
+        accepted=not run.needs_review,
+        flagged=flagged,
+        confirmed=asked.faulty and supported and not flagged,
+    )
+
+
+def _supports_fault(asked: ExamCase, iteration: Iteration) -> bool:
+    """Return whether every claim about the words at fault is called supported."""
+    start = iteration.answer.find(asked.fault)
+    end = start + len(asked.fault)
+    touching = [
+        check
+        for check in iteration.claims
+        if check.claim.start is not None
+        and check.claim.end is not None
+        and check.claim.start < end
+        and check.claim.end > start
+    ]
+    return bool(touching) and all(check.verdict == "supported" for check in touching)
+
+
+def _result(
+    settings: Settings,
+    marked: Sequence[Marked],
+    runs: Sequence[Run],
+    *,
+    taken_at: str,
+    took: float,
+) -> ExamResult:
+    faulty = [each for each in marked if each.asked.faulty]
+    sound = [each for each in marked if not each.asked.faulty]
+    calls = [call for run in runs for call in run.calls]
+    usage = [run.usage for run in runs]
+    examinee = examinee_of_run(runs[0], settings)
+    costs = [each.cost_usd for each in usage]
+    return ExamResult(
+        models=examinee.models,
+        addresses={role: address or "" for role, address in examinee.addresses.items()},
+        prompts=examinee.prompts,
+        exam_version=EXAM_VERSION,
+        taken_at=taken_at,
+        accepted=_count(each.accepted for each in faulty),
+        found=_count(each.flagged for each in faulty),
+        confirmed=_count(each.confirmed for each in faulty),
+        flagged=_count(each.flagged for each in sound),
+        kinds=tuple(_by_kind(marked)),
+        calls=len(calls),
+        failed_calls=sum(call.outcome != "answered" for call in calls),
+        tokens=sum(each.prompt_tokens + each.completion_tokens for each in usage),
+        cost_usd=None if None in costs else sum(cost or 0.0 for cost in costs),
+        seconds=round(took, 1),
+    )
+
+
+def _count(hits: Iterator[bool]) -> ExamCount:
+    values = list(hits)
+    low, high = exact_bounds(sum(values), len(values))
+    return ExamCount(count=sum(values), of=len(values), low=low, high=high)
+
+
+def _by_kind(marked: Sequence[Marked]) -> Iterator[ExamKindResult]:
+    for kind in dict.fromkeys(each.asked.kind for each in marked):
+        group = [each for each in marked if each.asked.kind == kind]
+        faulty = [each for each in group if each.asked.faulty]
+        sound = [each for each in group if not each.asked.faulty]
+        yield ExamKindResult(
+            kind=kind,
+            faulty=len(faulty),
+            found=sum(each.flagged for each in faulty),
+            accepted=sum(each.accepted for each in faulty),
+            sound=len(sound),
+            flagged=sum(each.flagged for each in sound),
+        )

@@ -1,0 +1,117 @@
+"""The exam on the page of settings: what it is and costs, taking it, how far it has come, and the result."""
+
+from __future__ import annotations
+
+import pandas as pd
+import streamlit as st
+
+from masis.api.roles import offered_models
+from masis.errors import MasisError
+from masis.schema.exam import JUDGING_ROLES, ExamResult, ExamStanding, joined_name
+from masis.services import Workbench
+from masis.services.exams import ExamService
+from masis.ui.live import draw_task, show_live
+from masis.ui.shell.permissions import action
+from masis.ui.shell.reviewer import acting
+from masis.views.exam import exam_conditions, exam_costs, exam_effort, exam_figures, exam_kinds, exam_line
+
+IN_USE = "The models in use"
+OTHER = "Another model"
+LONGEST_NAME = 300
+
+
+def show_exam(workbench: Workbench) -> None:
+    """Draw the exam: who takes it, what it costs, the button, and how it went."""
+    st.header("Exam", anchor="exam")
+    st.caption(
+        "32 short answers, 16 of them with one known fault, are judged as every audit judges. Until the models that "
+        "judge have passed, no answer passes without a person. A result holds for these models together, at their "
+        "addresses, with these prompts."
+    )
+    left, right = st.columns(2, gap="large")
+    with left:
+        model = _choose(workbench)
+    under_way = workbench.exams.latest()
+    if under_way is not None and not under_way.over:
+        with left:
+            _draw_progress()
+        return
+    if model is None:
+        return
+    try:
+        expected, standing = workbench.exams.cost(model), workbench.exams.standing(model)
+    except MasisError as error:
+        with left:
+            st.warning("This model can't take the exam.", icon=":material/error:")
+            st.text(str(error))
+        return
+    with left:
+        if under_way is not None and under_way.failed:
+            st.warning("The exam was not finished, and nothing was stored.", icon=":material/error:")
+            st.text(f"{under_way.name}: {under_way.failed}")
+        elif under_way is not None and under_way.result is None:
+            st.text("The exam was stopped, and nothing was stored.")
+        st.text(f"{_name(workbench, model)} {exam_line(standing)}.")
+        st.caption(exam_costs(*expected))
+        label = "Take the exam again" if standing.result else "Start the exam"
+        action(label, "exam-start", "school", acting(workbench.exams.start, model), takes="configure", type="primary")
+    with right:
+        _show_result(standing)
+
+
+def _choose(workbench: Workbench) -> str | None:
+    """Let a person choose who takes the exam; "" stands for the models in use, None for a name not typed yet."""
+    offered = dict.fromkeys(each for each in offered_models(workbench.settings, "verifier") if "," not in each)
+    chosen = st.selectbox("Who takes it", [IN_USE, *offered, OTHER], key="exam-model")
+    if chosen == OTHER:
+        name = st.text_input(
+            "Name of the model that takes it",
+            key="exam-model-name",
+            max_chars=LONGEST_NAME,
+            placeholder="PROVIDER:MODEL or local:ORG/NAME",
+        )
+        return name.strip() or None
+    return "" if chosen == IN_USE else str(chosen)
+
+
+def _name(workbench: Workbench, model: str) -> str:
+    return model or joined_name({role: getattr(workbench.settings, role) for role in JUDGING_ROLES})
+
+
+def _draw_progress() -> None:
+    show_live(_draw_step)
+
+
+def _draw_step() -> bool:
+    return draw_task(
+        ExamService.latest,
+        "exam",
+        "exam-stop",
+        says="You can leave this page: the exam goes on.",
+        takes="configure",
+        stopped="Nothing is stored: half an exam says nothing.",
+    )
+
+
+def _show_result(standing: ExamStanding) -> None:
+    result = standing.result or standing.earlier
+    if result is None:
+        return
+    if standing.result is None:
+        st.caption("The last result of these models, which doesn't count here:")
+    st.table(_figures(result), border="horizontal", alt="Result of the exam")
+    with st.expander("By kind of answer, and what the result holds for"):
+        st.table(_kinds(result), border="horizontal", alt="Result of the exam by kind of answer")
+        st.text("\n".join((exam_effort(result), *exam_conditions(result))))
+
+
+def _figures(result: ExamResult) -> pd.DataFrame:
+    return pd.DataFrame(
+        [(figure.title, figure.counted, figure.interval) for figure in exam_figures(result)],
+        columns=["Exam", "Answers", "95% interval"],
+    )
+
+
+def _kinds(result: ExamResult) -> pd.DataFrame:
+    columns = ["Kind", "Faulty, flagged", "Faulty, accepted", "Sound, flagged"]
+    return pd.DataFrame(exam_kinds(result), columns=columns)

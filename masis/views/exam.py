@@ -1,0 +1,115 @@
+"""How the result of a model's exam is worded, for pages, commands and reports alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from masis.schema.exam import ExamCount, ExamResult, ExamStanding
+from masis.views.numbers import cost_text, day
+
+_DIFFERS = {
+    "exam": "an earlier version of the exam",
+    "address": "another address",
+    "prompts": "other prompts or rules",
+    "": "",
+}
+
+
+def exam_line(standing: ExamStanding) -> str:
+    """Return the line that stands wherever a model is named.
+
+    Example:
+        "passed the exam on 3 Mar 2026 (accepted 0 and found 15 of 16 faulty answers)", "has not taken the exam".
+
+    """
+    if standing.result is not None:
+        if standing.result.passed:
+            accepted, found = standing.result.accepted, standing.result.found
+            judged = f"accepted {accepted.count} and found {found.count} of {found.of} faulty answers"
+            return f"passed the exam on {day(standing.result.taken_at)} ({judged})"
+        return f"did not pass the exam on {day(standing.result.taken_at)}: {'; '.join(standing.result.shortfalls)}"
+    if standing.earlier is not None:
+        outcome = "passed" if standing.earlier.passed else "did not pass"
+        other = f"{'at' if standing.differs == 'address' else 'with'} {_DIFFERS[standing.differs]}"
+        return f"has not taken the exam as it is used here ({outcome} on {day(standing.earlier.taken_at)} {other})"
+    return "has not taken the exam"
+
+
+def exam_costs(calls: int, tokens: int, cost_usd: float | None) -> str:
+    """Return what an exam takes at most, to be read before it starts."""
+    if not calls:
+        return "The exam asks no language model and costs nothing."
+    return f"The exam takes up to {calls:,} calls and {tokens:,} tokens, {cost_text(cost_usd)}."
+
+
+class ExamFigure(NamedTuple):
+    """One figure of a result, in words: what was counted, how often, and the 95% interval of the share."""
+
+    title: str
+    counted: str
+    interval: str
+
+
+def exam_figures(result: ExamResult) -> tuple[ExamFigure, ...]:
+    """Return the four figures that decide, but for the replies that couldn't be read."""
+    return (
+        _figure("Faulty answers accepted", result.accepted),
+        _figure("Faulty answers flagged", result.found),
+        _figure("Faulty passages called supported", result.confirmed),
+        _figure("Sound answers flagged", result.flagged),
+    )
+
+
+def exam_kinds(result: ExamResult) -> tuple[tuple[str, str, str, str], ...]:
+    """Return what happened by kind: its name, the faulty answers flagged and accepted, the sound ones flagged."""
+    return tuple(
+        (
+            kind.kind,
+            f"{kind.found} of {kind.faulty}" if kind.faulty else "",
+            f"{kind.accepted} of {kind.faulty}" if kind.faulty else "",
+            f"{kind.flagged} of {kind.sound}" if kind.sound else "",
+        )
+        for kind in result.kinds
+    )
+
+
+def exam_lines(result: ExamResult) -> Iterator[str]:
+    """Yield the result as lines of text: the outcome, each figure with its interval, and what happened by kind."""
+    yield f"{result.name}: {exam_line(ExamStanding(result))}"
+    for figure in exam_figures(result):
+        yield f"  {figure.title:<34}{figure.counted:<10}95% interval {figure.interval}"
+    for kind in result.kinds:
+        faulty = f"{kind.found} of {kind.faulty} faulty ones flagged" if kind.faulty else ""
+        sound = f"{kind.flagged} of {kind.sound} sound ones flagged" if kind.sound else ""
+        yield f"  {kind.kind:<20}{faulty:<28}{sound}".rstrip()
+    yield f"  {exam_effort(result)}"
+    for line in exam_conditions(result):
+        yield f"  {line}"
+
+
+def exam_effort(result: ExamResult) -> str:
+    """Return what the exam took: calls, replies that couldn't be read, tokens, cost and time."""
+    if not result.calls:
+        return f"No calls to a language model, {result.seconds:,.0f} s"
+    return (
+        f"{result.calls:,} calls ({result.failed_calls:,} without a reply that could be read), {result.tokens:,} "
+        f"tokens, {cost_text(result.cost_usd)}, {result.seconds:,.0f} s"
+    )
+
+
+def exam_conditions(result: ExamResult) -> tuple[str, ...]:
+    """Return what the result holds for: models, addresses and versions of the prompts, a line each."""
+    return (
+        f"Models: {result.name}",
+        f"Address: {_joined(result.addresses.values(), 'on this machine')}",
+        f"Prompts: {_joined(result.prompts.values(), 'none')}",
+    )
+
+
+def _joined(values: Iterable[str], empty: str) -> str:
+    return ", ".join(dict.fromkeys(value or empty for value in values))
+
+
+def _figure(title: str, count: ExamCount) -> ExamFigure:
+    return ExamFigure(title, f"{count.count} of {count.of}", f"{count.low:.0%} to {count.high:.0%}")

@@ -1,0 +1,284 @@
+"""The exam of a model: who passes, what a result holds for, and what an audit does without one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+
+from masis import run_audit
+from masis.api.exam_results import SHIPPED, ExamResults
+from masis.api.roles import exam_standing
+from masis.audit.acceptance import coverable
+from masis.bench.exam import exam_cases, exam_settings, take_exam
+from masis.errors import InputError
+from masis.schema.exam import EXAM_VERSION, JUDGING_ROLES, ExamResult
+from masis.schema.run import NotCertified, Run
+from masis.settings import OFFLINE, Settings
+from masis.views.exam import exam_line
+from tests.served_replies import Behaviour, Request, says, sensible, status
+from tests.serving_models import ModelServer
+
+SOUND = {
+    "id": "bridge",
+    "query": "How long is the bridge?",
+    "answer": "The bridge is 120 metres long [1].",
+    "evidence": [{"id": "1", "text": "The bridge is 120 metres long."}],
+}
+
+
+def settings_at(server: ModelServer, results: Path) -> Settings:
+    provider = {"kind": "openai", "address": server.address, "key_env": "SCRIPTED_KEY"}
+    return Settings.model_validate(
+        {
+            **dict.fromkeys(JUDGING_ROLES, "here:judge"),
+            "providers": {"here": provider},
+            "exam_results": str(results),
+            "retry_base_s": 0.01,
+            "retry_cap_s": 0.02,
+            "max_iterations": 1,
+            "spot_check_share": 0.0,
+        }
+    )
+
+
+@pytest.fixture(autouse=True)
+def _key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SCRIPTED_KEY", "sk-test")
+
+
+def taken(settings: Settings, model: str = "") -> ExamResult:
+    result = take_exam(exam_settings(settings, model))
+    assert result is not None
+    return result
+
+
+def deny(reply: dict[str, Any], answer: str, words: str) -> None:
+    """Make a verifier's reply contradict every claim in whose sentence the words stand.
+
+    The one place here that knows the form of a verifier's reply.
+    """
+    sentences = {row["sentence"]: row["text"] for row in map(json.loads, answer.splitlines())}
+    for claim, verdict in zip(reply["claims"], reply["verdicts"], strict=True):
+        if words in sentences[claim["sentence"]]:
+            passage = verdict["evidence"][0] | {"stance": "contradicts", "claim_words": words}
+            verdict |= {
+                "verdict": "contradicted",
+                "evidence": [passage],
+                "reasoning": "It says otherwise.",
+                "support": 0.0,
+            }
+
+
+def is_a_verifiers(reply: dict[str, Any]) -> bool:
+    return "verdicts" in reply
+
+
+def knowing(request: Request) -> Behaviour | None:
+    """Reply as a model would that finds every fault of the exam: it denies the claim in which the fault stands."""
+    reply = sensible(request, "none")
+    if is_a_verifiers(reply):
+        text = "".join(request.fences("ANSWER"))
+        asked = [each.fault for each in exam_cases() if each.fault]
+        for fault in asked:
+            if json.dumps(fault, ensure_ascii=False)[1:-1] in text:
+                deny(reply, text, fault)
+    return says(reply)
+
+
+def believing(request: Request) -> Behaviour | None:
+    """Reply as a model would that calls every claim supported, and whose critic is sure of it."""
+    reply = sensible(request, "none")
+    if "overall_quality_score" in reply:
+        sure = dict.fromkeys(("overall_quality_score", "confidence", "critique_confidence"), 0.95)
+        reply |= sure | {"issues": [], "hallucination_detected": False, "needs_retry": False}
+    return says(reply)
+
+
+def test_half_of_the_answers_have_one_fault_and_its_words_occur_once() -> None:
+    asked = exam_cases()
+    assert len(asked) == 32
+    assert sum(each.faulty for each in asked) == 16
+    assert all(str(each.case.answer).count(each.fault) == 1 for each in asked if each.faulty)
+    assert len({each.case.id for each in asked}) == 32
+
+
+def test_the_offline_rules_pass_and_what_is_shipped_is_their_result() -> None:
+    shipped = Path("masis/api", SHIPPED).read_text(encoding="utf-8").splitlines()
+    (stored,) = [found for line in shipped if (found := ExamResult.model_validate_json(line)).name == OFFLINE]
+    now = taken(Settings(), OFFLINE)
+    assert now.passed
+    same = {"taken_at": stored.taken_at, "seconds": stored.seconds}
+    assert now.model_copy(update=same) == stored, "run python tools/ship_exams.py"
+
+
+def test_a_model_that_calls_everything_supported_does_not_pass_and_accepts_nothing(tmp_path: Path) -> None:
+    with ModelServer(believing) as server:
+        settings = settings_at(server, tmp_path / "exams.jsonl")
+        result = taken(settings)
+        assert result.accepted.count == result.confirmed.count == 16 - result.found.count
+        assert result.found.count <= 1
+        assert not result.passed
+        assert result.shortfalls[0].startswith("it accepted ")
+        ExamResults(settings.exam_results).add(result)
+        runs = [run_audit(each.case, settings) for each in exam_cases()[:4]] + [run_audit(SOUND, settings)]
+    assert all(run.needs_review for run in runs)
+    assert all("model_not_examined" in {reason.code for reason in run.review_reasons} for run in runs)
+
+
+def test_a_model_that_finds_every_fault_and_flags_nothing_else_passes(tmp_path: Path) -> None:
+    with ModelServer(knowing, issues="none") as server:
+        result = taken(settings_at(server, tmp_path / "exams.jsonl"))
+    assert (result.found.count, result.accepted.count, result.flagged.count) == (16, 0, 0)
+    assert result.passed
+    assert result.calls >= 96
+    assert {kind.kind for kind in result.kinds if kind.faulty} >= {
+        "figure",
+        "negation",
+        "scope",
+        "cause",
+        "wrong source",
+    }
+
+
+def test_a_model_whose_replies_cannot_be_read_does_not_pass(tmp_path: Path) -> None:
+    with ModelServer(lambda request: says("I would rather not."), issues="none") as server:
+        result = taken(settings_at(server, tmp_path / "exams.jsonl").updated({"max_retries": 0}))
+    assert result.accepted.count == 0
+    assert not result.passed
+    assert "couldn't be read" in result.shortfalls[-1]
+
+
+def audited(server: ModelServer, results: Path, **changes: object) -> Run:
+    return run_audit(SOUND, settings_at(server, results).updated(changes))
+
+
+def test_nothing_is_accepted_before_the_models_have_passed_the_exam(tmp_path: Path) -> None:
+    results = tmp_path / "exams.jsonl"
+    with ModelServer(issues="none") as server:
+        before = audited(server, results)
+        assert [reason.code for reason in before.review_reasons] == ["model_not_examined"]
+        assert not coverable(before)  # no guarantee waives it
+        waived = audited(server, results, accept_without_exam=True)
+        assert not waived.needs_review
+        assert "has not passed" in next(check.detail for check in waived.acceptance.checks if check.name == "examined")
+        failed = taken(settings_at(server, results))
+        ExamResults(results).add(failed)
+        assert audited(server, results).needs_review
+    with ModelServer(knowing, issues="none", port=server.port) as server:
+        passed = taken(settings_at(server, results))
+        ExamResults(results).add(passed)
+        assert not audited(server, results).needs_review
+        # A later exam counts, whatever an earlier one said.
+        ExamResults(results).add(failed)
+        assert audited(server, results).needs_review
+
+
+def test_having_no_exam_is_no_accusation() -> None:
+    assert "model_not_examined" in get_args(NotCertified)
+
+
+@pytest.mark.parametrize("changed", ["models", "addresses", "prompts"])
+@pytest.mark.parametrize("role", JUDGING_ROLES)
+def test_a_result_holds_for_its_models_addresses_and_prompts_alone(tmp_path: Path, changed: str, role: str) -> None:
+    results = tmp_path / "exams.jsonl"
+    with ModelServer(knowing, issues="none") as server:
+        run = audited(server, results)
+        passed = passed_by(run, server)
+        ExamResults(results).add(passed.model_copy(update={changed: {**getattr(passed, changed), role: "another"}}))
+        assert [reason.code for reason in audited(server, results).review_reasons] == ["model_not_examined"]
+        ExamResults(results).add(passed)
+        assert not audited(server, results).needs_review
+
+
+def test_models_that_passed_with_others_have_to_take_the_exam_together(tmp_path: Path) -> None:
+    results = tmp_path / "exams.jsonl"
+    with ModelServer(knowing, issues="none") as server:
+        for name in ("here:judge", "here:other"):
+            run = audited(server, results, **dict.fromkeys(JUDGING_ROLES, name))
+            ExamResults(results).add(passed_by(run, server))
+            assert not audited(server, results, **dict.fromkeys(JUDGING_ROLES, name)).needs_review
+        mixed = audited(server, results, critic="here:other")
+        assert mixed.acceptance.unexamined == "here:judge (verifier, evaluator), here:other (critic)"
+        # Offline checks before the same model ask it less and let nothing more pass.
+        assert not audited(server, results, verifier="offline,here:judge").needs_review
+
+
+def test_a_result_of_another_version_of_the_exam_does_not_count(tmp_path: Path) -> None:
+    results = tmp_path / "exams.jsonl"
+    with ModelServer(knowing, issues="none") as server:
+        passed = passed_by(audited(server, results), server)
+        ExamResults(results).add(passed.model_copy(update={"exam_version": f"{EXAM_VERSION}0"}))
+        with results.open("a", encoding="utf-8") as file:
+            file.write('{"exam_version": "later", "with": "other fields"}\n')
+        assert audited(server, results).needs_review
+        words = exam_line(exam_standing(settings_at(server, results)))
+        assert words.startswith("has not taken the exam as it is used here (passed on ")
+        assert words.endswith("with an earlier version of the exam)")
+
+
+def test_one_line_says_whether_a_model_passed(tmp_path: Path) -> None:
+    results = tmp_path / "exams.jsonl"
+    with ModelServer(knowing, issues="none") as server:
+        settings = settings_at(server, results)
+        assert exam_line(exam_standing(settings)) == "has not taken the exam"
+        passed = passed_by(audited(server, results), server)
+        elsewhere = {"addresses": dict.fromkeys(JUDGING_ROLES, "http://127.0.0.1:1/v1")}
+        ExamResults(results).add(passed.model_copy(update=elsewhere))
+        assert exam_line(exam_standing(settings)).endswith("at another address)")
+        ExamResults(results).add(passed)
+        expected = "passed the exam on 3 Mar 2026 (accepted 0 and found 16 of 16 faulty answers)"
+        assert exam_line(exam_standing(settings)) == expected
+        failed = passed.model_copy(update={"accepted": passed.accepted.model_copy(update={"count": 2})})
+        ExamResults(results).add(failed)
+        expected = "did not pass the exam on 3 Mar 2026: it accepted 2 of 16 faulty answers"
+        assert exam_line(exam_standing(settings)) == expected
+    assert exam_line(exam_standing(Settings())).startswith("passed the exam on ")
+
+
+def passed_by(run: Run, server: ModelServer) -> ExamResult:
+    """The result of an exam that whoever judged in a run passed."""
+    all_, none = {"count": 16, "of": 16, "low": 0.8, "high": 1}, {"count": 0, "of": 16, "low": 0, "high": 0.2}
+    return ExamResult.model_validate(
+        {
+            "models": {role: run.models[role] for role in JUDGING_ROLES},
+            "addresses": dict.fromkeys(JUDGING_ROLES, server.address),
+            "prompts": {role: run.versions.prompts[role] for role in JUDGING_ROLES},
+            "exam_version": EXAM_VERSION,
+            "taken_at": "2026-03-03T09:00:00.000Z",
+            "accepted": none,
+            "found": all_,
+            "confirmed": none,
+            "flagged": none,
+            "kinds": (),
+            "seconds": 1,
+        }
+    )
+
+
+def test_a_server_that_gives_no_reply_ends_the_exam_with_what_to_do(tmp_path: Path) -> None:
+    with ModelServer(lambda request: status(401, "wrong key")) as server:
+        with pytest.raises(InputError, match=r"got no reply: the key was not accepted.*masis health"):
+            taken(settings_at(server, tmp_path / "exams.jsonl"))
+        assert len(server.requests) < 20
+
+
+def test_a_stopped_exam_gives_no_result() -> None:
+    seen: list[int] = []
+    stopped = take_exam(
+        exam_settings(Settings(), OFFLINE),
+        on_progress=lambda done, total: seen.append(done),
+        stopped=lambda: len(seen) > 3,
+    )
+    assert stopped is None
+
+
+def test_a_damaged_line_is_named(tmp_path: Path) -> None:
+    results = ExamResults(tmp_path / "exams.jsonl")
+    results.add(taken(Settings(), OFFLINE))
+    with results.file.open("a", encoding="utf-8") as file:
+        file.write("{}\n")
+    with pytest.raises(InputError, match=r"exams.jsonl, line 2: is no result of an exam"):
+        results.all()
