@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -325,20 +326,29 @@ def change_name(read: ReadAnswer, sentence: AnswerSentence, draw: random.Random)
     there = {name.words for name in _names_in(source.text)}
     own = [name for name in _names_in(sentence.text) if name.words in there]
     others = {name.words: name for chunk in read.evidence for name in _names_in(chunk.text)}
+    behind = _words_before(read)
+    known = _lower_words(f"{sentence.text} {read.question} {source.text}")
     for name in draw.sample(own, len(own)):
-        known = _lower_words(f"{sentence.text} {read.question} {source.text}")
         fits = [
             other
             for other in others.values()
-            if _may_take_its_place(name, other) and not _lower_words(other.words) & known
+            if _may_take_its_place(name, other)
+            and behind[name.words] & behind[other.words]
+            and not _lower_words(other.words) & known
         ]
-        # one that stands behind the same word is of the same sort: in Oslo, Professor Lind
-        fits.sort(key=lambda other: (other.before != name.before, other.words))
-        alike = [other for other in fits if other.before == fits[0].before] if fits else []
-        for other in draw.sample(alike, len(alike)):
+        for other in draw.sample(fits, len(fits)):
             if not _may_be_said_of(read, sentence, name, other):
                 yield FaultChange(*sentence.place(name.start, name.end), other.words, (source.evidence_id,))
                 break
+
+
+def _words_before(read: ReadAnswer) -> dict[str, set[str]]:
+    """Return the words that each name stands behind: names behind the same one are of one sort, as in "in Oslo"."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for text in (*(chunk.text for chunk in read.evidence), *(sentence.text for sentence in read.sentences)):
+        for name in _names_in(text):
+            found[name.words] |= {name.before} - {""}
+    return found
 
 
 def _names_in(text: str) -> list[_Name]:
