@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal, get_args
 
 from masis.schema.base import Record
+from masis.schema.team import TeamRecord
 
 FaultKind = Literal["figure", "negation", "citation", "name"]
 """What was changed: a figure, a negation added or removed, what a citation names, one name for another."""
@@ -31,3 +32,12 @@ class PlantedFault(Record):
     sentence: str
     evidence_ids: tuple[str, ...] = ()
     seed: int = 0
+
+
+class PlantingRecord(TeamRecord):
+    """That copies were planted, or that those nobody had decided were withdrawn: ``case_ids`` are the copies."""
+
+    kind = "planting"
+    act: Literal["planted", "withdrawn"] = "planted"
+    seed: int | None = None
+    case_ids: tuple[str, ...] = ()
