@@ -138,19 +138,21 @@ class PlantedFaults(Part):
         made = """
             log.seq IN (
                 SELECT max(made.seq) FROM planted_faults
-                JOIN cases ON cases.seq = planted_faults.case_seq AND cases.state = 'planted' AND withdrawn_at IS NULL
-                JOIN decision_log AS made ON made.case_seq = cases.seq AND made.kind = 'decision'
-                JOIN decision_payloads ON entry_seq = made.seq
+                JOIN cases AS copy
+                    ON copy.seq = planted_faults.case_seq AND copy.state = 'planted' AND withdrawn_at IS NULL
+                JOIN decision_log AS made ON made.case_seq = copy.seq AND made.kind = 'decision'
+                JOIN decision_payloads AS content ON content.entry_seq = made.seq
                 WHERE made.seq NOT IN (
-                    SELECT undoes FROM decision_log WHERE case_seq = cases.seq AND undoes IS NOT NULL
+                    SELECT undo.undoes FROM decision_log AS undo
+                    WHERE undo.case_seq = copy.seq AND undo.undoes IS NOT NULL
                 )
-                GROUP BY made.case_seq, reviewer
+                GROUP BY made.case_seq, content.reviewer
             )
         """
         knew = """
             SELECT 1 FROM planted_faults JOIN cases AS copy ON copy.seq = planted_faults.case_seq
             JOIN decision_log AS before ON before.case_seq = source_seq AND before.kind IN ('decision', 'adjudication')
-            JOIN decision_payloads ON entry_seq = before.seq AND reviewer = ?
+            JOIN decision_payloads AS content ON content.entry_seq = before.seq AND content.reviewer = ?
             WHERE copy.id = ? AND before.seq < ? LIMIT 1
         """
         found: list[PlantedDecision] = []
