@@ -47,19 +47,31 @@ CaseState = Literal[
     "escalated",
     "superseded",
     "redacted",
+    "planted",
 ]
 Standing = Literal[
-    "not_audited", "failed", "no_answer", "decided", "waits", "wrong", "not_confirmed", "nothing_found", "to_review"
+    "not_audited",
+    "failed",
+    "no_answer",
+    "decided",
+    "planted",
+    "waits",
+    "wrong",
+    "not_confirmed",
+    "nothing_found",
+    "to_review",
 ]
 """Where a case stands, for people: exactly one, the first that holds. ``not_audited``: by no audit, and no decision
 stands; ``failed``: its audit ended with an error or was interrupted; ``no_answer``: the system refused or its call
 failed, so that there was nothing to audit; ``decided`` by a person, or replaced or redacted;
 ``waits`` for another reviewer, adjudication or what an escalation asked for; ``wrong``: something must be looked at;
 ``not_confirmed``: nothing was found wrong, but it could not be confirmed; ``nothing_found``, the auto-accepted among
-them. ``to_review`` stands in place of what the audit found where a policy hides that; no case is stored with it."""
+them. ``planted``: a copy with a planted fault that people have decided, which is no case of the desk.
+``to_review`` stands in place of what the audit found where a policy hides that; no case is stored with it."""
 """Where a case stands: ``needs_adjudication`` where its reviewers differ; ``accepted`` by policy; ``approved`` to
 ``escalated`` by a person; ``superseded`` where a new version took its place and no person has approved, corrected or
-rejected its answer; ``redacted`` where its content was removed and no person's decision stands."""
+rejected its answer; ``redacted`` where its content was removed and no person's decision stands; ``planted`` where it is
+a copy with a planted fault, and all decisions that it wants are made, or it was withdrawn."""
 
 
 SHOWN_UNKNOWN = "unknown"

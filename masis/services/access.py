@@ -100,7 +100,7 @@ ACTS: tuple[Act, ...] = (
         "team.next_open, team.open_to, team.count_open, team.why_empty, team.comments, team.machine_hidden, "
         "team.leases, team.hides_counts_from, team.adjudications, team.to_adjudicate, trust.compare, trust.parts, "
         "trust.together, trust.decisions_by, trust.counts_in_words, trust.people, trust.missed, trust.yields, "
-        "trust.reviewers, trust.drawable, trust.today",
+        "trust.reviewers, trust.drawable, trust.today, planted.revealed, planted.recall",
     ),
     Act("type a decision and come back to it", "decide", "drafts.save, drafts.clear, drafts.adopt"),
     Act(
@@ -154,6 +154,11 @@ ACTS: tuple[Act, ...] = (
         "reassess, fit the score, draw, apply and end a guarantee, reset what a screening remembers",
         "oversee",
         "reassessment.run, trust.fit, trust.draw, trust.apply, trust.end, screenings.reset_memory",
+    ),
+    Act(
+        "mix copies with planted faults into the queue, withdraw them, count them",
+        "oversee",
+        "planted.plant, planted.withdraw, planted.counts",
     ),
     Act("remove abstracts and dataset versions", "oversee", "corpora.remove, datasets.remove"),
     Act(

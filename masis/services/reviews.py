@@ -281,7 +281,8 @@ class ReviewService(Service):
     def redact_case(self, actor: Actor, case_id: str, reason: str) -> CaseRedaction:
         """Remove every text of a case, of its runs, drafts and decisions, for good; id, verdicts and figures stay.
 
-        Its other versions hold the same question and answer, so they are redacted with it; the counts are of all. Saved
+        Its other versions, and copies of it with a planted fault, hold the same question and answer, so they are
+        redacted with it; the counts are of all. Saved
         views that search for words which no other case has go too.
         Raises InputError where name or reason is missing, NotAllowed, UnknownRecord, and StoreError where the case is
         redacted already or is being audited.
@@ -293,7 +294,10 @@ class ReviewService(Service):
             return self._store.cases.count_matching(CaseFilter(text=words)) > 0
 
         with self._store.transaction():
-            others = [each for each in versions_of(self._store, case_id) if each != case_id]
+            versions = versions_of(self._store, case_id)
+            # copies with a planted fault hold its question and evidence, and most of its answer
+            copies = [copy for each in versions for copy in self._store.planted.copies_of(each)]
+            others = [each for each in (*versions, *copies) if each != case_id]
             searches = {seq: words for seq, words in self._store.team.searches().items() if found(words)}
             done = self._store.redactions.redact_case(case_id, by=by, reason=reason)
             for each in others:

@@ -19,6 +19,7 @@ from masis.services.maintenance import health
 from masis.services.maintenance.backups import BackupService
 from masis.services.maintenance.health import HealthItem, HealthReport
 from masis.services.maintenance.retention import RetentionService
+from masis.services.planted import PlantedService
 from masis.services.reassessment import ReassessmentService
 from masis.services.records import Unguarded
 from masis.services.reviews import ReviewService
@@ -46,7 +47,7 @@ class Workbench:
         self.team, self.backups = TeamService(store, access), BackupService(store, access)
         self.versions = VersionService(store, access)
         self.ingestion, self.imports = IngestionService(store), ImportService(store, access)
-        self.lake = LakeService(store, access)
+        self.lake, self.planted = LakeService(store, access), PlantedService(store, access)
         self._work_with(settings)
 
     def _work_with(self, settings: Settings) -> None:

@@ -38,6 +38,7 @@ from masis.store.reviews.dataset_versions import Datasets
 from masis.store.reviews.decisions import Decisions
 from masis.store.reviews.drafts import Drafts
 from masis.store.reviews.outcomes import Outcomes
+from masis.store.reviews.planted import PlantedFaults
 from masis.store.reviews.team import Team
 from masis.store.reviews.trust import TrustReads
 from masis.store.screening.acceptance_memory import Acceptances, RememberedGrades
@@ -49,7 +50,7 @@ from masis.store.screening.screenings import Screenings
 class Store:
     """One database and its parts: ``cases``, ``evidence``, ``runs``, ``executions``, ``decisions``, ``outcomes``,
     ``datasets``; ``drafts``; ``corpora``, ``screenings``, ``screening_log``, ``acceptances``, ``remembered_grades``;
-    ``retention``, ``purges``, ``redactions``, ``team``, ``trust``.
+    ``retention``, ``purges``, ``redactions``, ``team``, ``trust``, ``planted``.
     """
 
     def __init__(self, database: Database) -> None:
@@ -62,6 +63,7 @@ class Store:
         self.screening_log, self.acceptances = ScreeningLog(database), Acceptances(database)
         self.remembered_grades, self.retention = RememberedGrades(database), Retention(database)
         self.purges, self.redactions = Purges(database), Redactions(database)
+        self.planted = PlantedFaults(database)
 
     @classmethod
     def open(

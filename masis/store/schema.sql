@@ -47,7 +47,8 @@ CREATE TABLE cases (
     wanted INTEGER NOT NULL DEFAULT 1,   -- how many people decide the case
     pending INTEGER NOT NULL DEFAULT 0,  -- how many decisions are still missing after the first
     policy TEXT,                         -- the policy that these decisions record
-    -- Where the case stands, for people: exactly one of eight, so that their counts add up. A shared case that others
+    planted INTEGER NOT NULL DEFAULT 0,  -- whether it is a copy with a planted fault (planted_faults); never derived
+    -- Where the case stands, for people: exactly one of nine, so that their counts add up. A shared case that others
     -- have begun to decide stands where the audit left it: who has decided it adds that it waits (audits/queue.py).
     -- What an audit found before a later step of it failed, such as the revision, is wrong all the same.
     standing TEXT NOT NULL GENERATED ALWAYS AS (CASE
@@ -55,6 +56,7 @@ CREATE TABLE cases (
         WHEN state = 'interrupted' THEN 'failed'
         WHEN state IN ('running', 'needs_review') AND instr(reasons, '"error"') AND tier IS NOT 'must_look' THEN 'failed'
         WHEN state IN ('approved', 'overridden', 'rejected', 'superseded', 'redacted') THEN 'decided'
+        WHEN state = 'planted' THEN 'planted'
         WHEN state IN ('escalated', 'needs_adjudication') THEN 'waits'
         WHEN state = 'accepted' THEN 'nothing_found'
         WHEN tier = 'must_look' THEN 'wrong'
@@ -84,7 +86,7 @@ CREATE INDEX cases_disagreement ON cases (disagreement DESC);
 CREATE INDEX cases_state_disagreement ON cases (state, disagreement DESC);
 CREATE INDEX cases_doubt ON cases (doubt DESC);
 CREATE INDEX cases_standing ON cases (standing, risk DESC);
-CREATE INDEX cases_open ON cases (risk DESC) WHERE standing <> 'decided';  -- what a list shows unless asked for more
+CREATE INDEX cases_open ON cases (risk DESC) WHERE standing NOT IN ('decided', 'planted');  -- what a list shows unless asked for more
 CREATE INDEX cases_field ON cases (field);
 CREATE INDEX cases_dataset ON cases (dataset);
 CREATE INDEX cases_reviewer ON cases (reviewer);
@@ -362,6 +364,19 @@ CREATE TABLE log_signatures (
 
 
 -- Reviewing, alone and as a team --------------------------------------------------------------------------------------
+
+-- Copies of sound answers with one planted fault, for measuring who finds it. fault: what was changed, as JSON
+-- (schema/faults.py). It is in no other table, so that nothing that shows a case tells it from others.
+CREATE TABLE planted_faults (
+    case_seq INTEGER PRIMARY KEY REFERENCES cases (seq),
+    source_seq INTEGER NOT NULL REFERENCES cases (seq),
+    planted_at TEXT NOT NULL,
+    planted_by TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    fault TEXT NOT NULL,
+    withdrawn_at TEXT
+) STRICT;
+CREATE INDEX planted_copies_of ON planted_faults (source_seq);
 
 -- what people have typed and not yet submitted
 CREATE TABLE drafts (

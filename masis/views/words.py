@@ -85,6 +85,7 @@ STATE: dict[str, Word] = {
     "escalated": DECIDED["escalate"],
     "superseded": Word("Superseded", "calm", "A new version of it, with more evidence, took its place"),
     "redacted": Word("Redacted", "calm", "Its content was removed on request; its figures are stored"),
+    "planted": Word("Planted fault", "calm", "A copy with a fault put in on purpose: it measures who finds it"),
 }
 
 STANDING: dict[Standing, Word] = {
@@ -98,6 +99,7 @@ STANDING: dict[Standing, Word] = {
     "not_audited": Word("Not audited", "calm", "Imported, and not audited yet"),
     "waits": Word("Waiting", "busy", "For a second decision, an adjudication or more evidence"),
     "decided": Word("Decided", "calm", "A person has decided it, or it was replaced or redacted"),
+    "planted": Word("Planted fault", "calm", "A copy with a fault put in on purpose, decided or withdrawn"),
 }
 """Where a case stands, in the order of the filter; a case is in exactly one."""
 

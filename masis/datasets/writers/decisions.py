@@ -15,7 +15,7 @@ _PAGE = 500
 COLUMNS = (
     *("seq", "id", "at", "kind", "source", "reviewer", "verdict", "case_id", "run_id", "iteration", "reason", "note"),
     *("corrected_answer", "labels", "machine_shown", "undoes", "redacted", "digest"),
-    *("assignees", "tags", "rubric_scores", "decided_about"),
+    *("assignees", "tags", "rubric_scores", "decided_about", "planted"),
 )
 """The columns of the log as CSV."""
 
@@ -23,23 +23,25 @@ COLUMNS = (
 def write_log_csv(store: Store, out: BinaryIO, log_filter: DecisionFilter | None = None) -> int:
     """Write the entries of the log that match, oldest first, as CSV with a header; returns how many.
 
+    ``planted`` is "yes" where an entry is about a copy with a planted fault that is no secret any more: it is no label.
     A cell that a spreadsheet would take for a formula gets an apostrophe before it.
     """
     out.write(csv_line(COLUMNS))
     written, page = 0, 1
     with store.database.reading():
+        planted = {copy.case_id for copy in store.planted.copies() if copy.state == "planted"}
         while page:
             query = (log_filter or DecisionFilter()).model_copy(
                 update={"newest_first": False, "page": page, "size": _PAGE}
             )
             rows = store.decisions.entries(query).rows
             for entry in rows:
-                out.write(csv_line(_cells(entry)))
+                out.write(csv_line(_cells(entry, planted)))
             written, page = written + len(rows), page + 1 if len(rows) == _PAGE else 0
     return written
 
 
-def _cells(entry: LogEntry) -> list[Any]:
+def _cells(entry: LogEntry, planted: set[str]) -> list[Any]:
     decision = entry.decision
     fields = decision.model_dump(mode="json") if decision else {}
     for name in ("labels", "assignees", "tags", "rubric_scores"):
@@ -48,4 +50,5 @@ def _cells(entry: LogEntry) -> list[Any]:
     fields |= {"seq": entry.seq, "id": entry.id, "at": entry.at, "digest": entry.digest}
     fields["decided_about"] = decided_about(decision) if decision else ""
     fields["redacted"] = "yes" if decision is None else ""
+    fields["planted"] = "yes" if fields.get("case_id") in planted else ""
     return [fields.get(name) for name in COLUMNS]

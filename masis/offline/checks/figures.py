@@ -192,7 +192,7 @@ def check_figures(
             if table.holders(fact, match.allowed) and (signal := _framed(match, fact, close)) is not None:
                 contradictions.append(signal)
             continue
-        if _exempt(text, fact) or (fact.kind == "date" and not (fact.day.year or fact.day.day)):
+        if asserts_no_value(text, fact) or (fact.kind == "date" and not (fact.day.year or fact.day.day)):
             continue  # a month alone is said of any year
         if restates(text, fact, wide):
             continue
@@ -229,7 +229,7 @@ def _computed_with(match: Match) -> Sequence[Passage]:
     return [match.passages[i] for i in match.region]
 
 
-def _exempt(text: str, fact: Fact) -> bool:
+def asserts_no_value(text: str, fact: Fact) -> bool:
     """Return whether a figure belongs to a label, a list, a name or a reference, and asserts nothing."""
     before, after = text[max(0, fact.start - 40) : fact.start], text[fact.end : fact.end + 4]
     if _IN_NAME.search(before) or (not fact.dimension.strip("date") and _GOES_ON.match(after)):

@@ -45,10 +45,11 @@ def index_of(evidence: Sequence[Evidence]) -> EvidenceIndex:
 
     Of a chunk's origin (source, title, date) figures count as evidence, as they do for whoever reads it.
     """
-    return _index(tuple((chunk.id, chunk.text) for chunk in evidence), tuple(map(_origin, evidence)))
+    return _index(tuple((chunk.id, chunk.text) for chunk in evidence), tuple(map(origin_of, evidence)))
 
 
-def _origin(chunk: Evidence) -> str:
+def origin_of(chunk: Evidence) -> str:
+    """Return where a chunk is from, in words: its source, title, date and the like."""
     extra = (str(value) for value in (chunk.model_extra or {}).values() if isinstance(value, str | int))
     return " · ".join(part[:ORIGIN_MOST] for part in (chunk.source or "", *extra) if part)
 

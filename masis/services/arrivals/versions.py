@@ -108,6 +108,7 @@ class VersionService(Service):
             case = self._store.cases.get(case_id)
             newer = with_texts(case, texts, *self._next_id(case))
             self._store.cases.add(newer)
+            self._store.planted.carry_over(case_id, newer.id)
             log = self._store.decisions
             log.append(entry_on_case(actor, case_id, "new_version", newer_case=newer.id), seen_version=seen_version)
             work = self._store.team.work(case_id)

@@ -106,8 +106,8 @@ class Cases(Queue):
         return Case.from_stored(row[0])
 
     def count(self) -> int:
-        """How many cases there are."""
-        return int(self._database.value("SELECT count(*) FROM cases"))
+        """How many cases there are, without copies with a planted fault that people have decided."""
+        return int(self._database.value("SELECT count(*) FROM cases WHERE standing <> 'planted'"))
 
     def iterate(self) -> Iterator[Case]:
         """All cases in the order they came in, 50 in memory at a time; cases added meanwhile come too."""

@@ -258,7 +258,11 @@ class Measures(Part):
 
 
 def write(connection: sqlite3.Connection, run: Run) -> None:
-    """Store the figures of a finished run, in place of those it may have; in the transaction that ends it."""
+    """Store the figures of a finished run, in place of those it may have; in the transaction that ends it.
+
+    The state of its case follows after this, and takes the figures away where it is a copy with a planted fault that
+    people have decided (``reviews/states.py``).
+    """
     found = run_metrics.of_run(run)
     row = {name: getattr(run, name) for name in _OF_RUN} | {name: getattr(run.usage, name) for name in _OF_USAGE}
     row |= {role: run.models.get(role) for role in ROLES}

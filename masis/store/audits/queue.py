@@ -27,7 +27,9 @@ from masis.views.headline import wording_version
 QUERY_SHOWN = 200
 """Characters of the question that a list shows."""
 
-NOT_DECIDED: tuple[Standing, ...] = tuple(each for each in get_args(Standing) if each not in ("decided", "to_review"))
+NOT_DECIDED: tuple[Standing, ...] = tuple(
+    each for each in get_args(Standing) if each not in ("decided", "planted", "to_review")
+)
 """Where cases stand that still ask something of somebody."""
 
 _WORDS_SEARCHED = 32
@@ -218,6 +220,8 @@ class Queue(Part):
                 words["standings"][name] -= moved
                 words["standings"]["waits"] = words["standings"].get("waits", 0) + moved
                 lesser -= with_issues if name == "nothing_found" else 0
+            words["standings"].pop("planted", None)
+            words["states"].pop("planted", None)
             return Facets(**words, flags=_each_of(self._values("flags")), lesser=lesser)
 
     def values(self, case_filter: CaseFilter, field: str) -> dict[str, int]:
@@ -253,7 +257,7 @@ class Queue(Part):
 
     def states(self) -> dict[str, int]:
         """How many cases are in each state."""
-        return self._values("state")
+        return {state: cases for state, cases in self._values("state").items() if state != "planted"}
 
     def _values(self, column: str) -> dict[str, int]:
         """How many cases have which value in a column, counted once until something is written."""
@@ -331,6 +335,8 @@ def matching(connection: sqlite3.Connection, case_filter: CaseFilter) -> Matchin
     ordered = bool(case_filter.states) if parts else len(standings) < 2 or standings == NOT_DECIDED
     narrowed = len(parts) + bool(standings) > 1 or not ordered
     parts += [*_standing("+standing" if narrowed else "standing", case_filter), *_open_to(case_filter)]
+    if not case_filter.states and not standings and _any_planted(connection):
+        parts.append(("+standing <> 'planted'", ()))
     where, bound = joined(parts)
     values = tuple(bound)
     if not case_filter.text.strip():
@@ -340,6 +346,11 @@ def matching(connection: sqlite3.Connection, case_filter: CaseFilter) -> Matchin
     if connection.execute(f"SELECT 1 FROM {source} WHERE {where} LIMIT 1", whole.values).fetchone():  # noqa: S608
         return whole
     return whole._replace(values=(match(case_filter.text, beginning=True), *values))
+
+
+def _any_planted(connection: sqlite3.Connection) -> bool:
+    """Return whether a copy with a planted fault is decided: it is on no list that doesn't ask for such copies."""
+    return connection.execute("SELECT 1 FROM cases WHERE standing = 'planted' LIMIT 1").fetchone() is not None
 
 
 _OWN_WAITING = """SELECT case_seq FROM case_work JOIN cases AS shared ON shared.seq = case_seq
@@ -354,7 +365,7 @@ _OWN_PENDING = """cases.seq IN (SELECT case_seq FROM case_work JOIN cases AS sha
 def _standing(column: str, case_filter: CaseFilter) -> list[Condition]:
     standings = case_filter.standings
     if not standings or standings == NOT_DECIDED:  # in the words of the index cases_open
-        return [(f"{column} <> 'decided'", ())] if standings else []
+        return [(f"{column} NOT IN ('decided', 'planted')", ())] if standings else []
     [(condition, values)] = any_of(column, standings)
     if case_filter.viewer is None:
         return [(condition, values)]

@@ -161,6 +161,11 @@ def _replace_content(connection: sqlite3.Connection, case_seq: int, case: Case, 
     payload = json.dumps(remainder.to_json_dict(), ensure_ascii=False)
     connection.execute("UPDATE case_payloads SET payload = ? WHERE case_seq = ?", [payload, case_seq])
     connection.execute(
+        "UPDATE planted_faults SET fault = json_set(fault, '$.before', '', '$.after', '', '$.sentence', '') "
+        "WHERE case_seq = ?",
+        [case_seq],
+    )
+    connection.execute(
         "UPDATE cases SET query_start = ?, redaction_seq = ? WHERE seq = ?", [REDACTED, redaction, case_seq]
     )
     index_words(connection, case_seq, remainder)

@@ -64,6 +64,7 @@ class Decisions(StoredLog[Decision, LogEntry]):
                     f"case {decision.case_id!r} has changed since you opened it. Look at it again before deciding."
                 )
             _assert_not_superseded(connection, decision, case)
+            _assert_not_measured(decision, row)
             run = _run_seq(connection, decision, case)
             at = at or self._database.now()
             decision = _under_policy(connection, decision, row, at)
@@ -211,6 +212,15 @@ def _assert_not_superseded(connection: sqlite3.Connection, decision: Decision, c
         raise StoreError(
             f"case {decision.case_id!r} has a newer version, with more evidence: decide about that one. The page of "
             "this case leads there."
+        )
+
+
+def _assert_not_measured(decision: Decision, case: sqlite3.Row) -> None:
+    """Raise StoreError for a verdict on a copy whose planted fault is known: what was decided before is measured."""
+    if case["state"] == "planted" and decision.kind in ("decision", "adjudication", "undo"):
+        raise StoreError(
+            f"case {decision.case_id!r} was a copy with a planted fault, which is no secret now: its decisions "
+            "count as they were made."
         )
 
 

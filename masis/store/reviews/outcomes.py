@@ -99,10 +99,13 @@ class Outcomes(Part):
 
 
 def _matching(connection: sqlite3.Connection, column: str, case_filter: CaseFilter) -> sqlite3.Cursor:
-    """A column of the cases that match; those that the demo's simulated reviewers decided are labels for nobody."""
+    """A column of the cases that match, but for those that are labels for nobody.
+
+    These are the ones that the demo's simulated reviewers decided, and copies with a planted fault, decided or not.
+    """
     found = queue.matching(connection, case_filter)
     return connection.execute(
-        f"""SELECT {column} FROM {found.source} WHERE {found.where} AND cases.seq NOT IN (
+        f"""SELECT {column} FROM {found.source} WHERE {found.where} AND NOT cases.planted AND cases.seq NOT IN (
                 SELECT case_seq FROM decision_payloads JOIN decision_log AS made ON made.seq = entry_seq
                 WHERE simulated AND made.kind = 'decision'
             ) ORDER BY cases.seq""",  # noqa: S608 (every name is ours, what people give is bound)

@@ -11,6 +11,10 @@ are in, and no state before that says that any is; then the policy says which st
 needs an adjudication, which stands before all of them. Undoing an entry gives the state the case had without it. A run
 whose content retention has removed counts only where an entry that stands is about it. Where a new version took the
 place of a case it is superseded, if it was escalated, too: more evidence is what that asked for.
+
+A copy with a planted fault stands as any other case until all decisions that it wants are made. From then on it is
+``planted`` for good: no run, decision, figure or reviewer is derived for it, so that whatever is read from the derived
+columns leaves it out, and its rows among the figures of runs are removed.
 """
 
 from __future__ import annotations
@@ -68,11 +72,27 @@ def derive_state(
     *,
     policy: CasePolicy | None = None,
     redacted: bool = False,
+    planted: bool = False,
 ) -> DerivedState:
     """Derive the state from all runs and entries of one case, each in order of their sequence numbers.
 
-    A redacted case on which no person's decision stands is ``redacted``: nobody can audit or review it any more.
+    A redacted case on which no person's decision stands is ``redacted``: nobody can audit or review it any more. A copy
+    with a planted fault is ``planted`` once nobody can decide it any more.
     """
+    derived = _state_of_case(runs, entries, policy, redacted)
+    return DerivedState("planted", None, None) if planted and derived.state in _OVER else derived
+
+
+_OVER: frozenset[CaseState] = frozenset(
+    ("approved", "overridden", "rejected", "needs_adjudication", "superseded", "redacted")
+)
+"""States in which a copy with a planted fault has served its purpose. One that is escalated still waits for a verdict;
+where reviewers differ about a copy there is nothing to adjudicate."""
+
+
+def _state_of_case(
+    runs: Sequence[RunFact], entries: Sequence[EntryFact], policy: CasePolicy | None, redacted: bool
+) -> DerivedState:
     standing = _not_undone(entries)
     about = {entry.run_seq for entry in standing if entry.kind != "undo"}
     runs = [run for run in runs if not run.removed or run.seq in about]
@@ -192,6 +212,10 @@ def refresh(connection: sqlite3.Connection, case_seq: int) -> None:
             *(*_figures(connection, now.run_seq), case_seq),
         ],
     )
+    if now.state == "planted":
+        connection.execute(
+            "DELETE FROM run_measures WHERE run_id IN (SELECT id FROM runs WHERE case_seq = ?)", [case_seq]
+        )
     if entries:
         connection.execute("DELETE FROM case_work WHERE case_seq = ?", [case_seq])
         connection.executemany(
@@ -239,7 +263,10 @@ def _follows(case: sqlite3.Row, runs: list[sqlite3.Row], entries: list[sqlite3.R
         facts,
         policy=policy,
         redacted=case["redaction_seq"] is not None,
+        planted=bool(case["planted"]),
     )
+    if now.state == "planted":
+        return _Derived(case, runs, entries, now, None, 0, {})
     decided = next((entry for entry in entries if entry["seq"] == now.entry_seq), None)
     reviewer = decided["reviewer"] if decided is not None and decided["kind"] in ("decision", "adjudication") else None
     return _Derived(case, runs, entries, now, reviewer, _pending(facts, policy), _work(entries, now, policy))

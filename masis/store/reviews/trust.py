@@ -46,6 +46,7 @@ _DECIDED = f"""
 _COVERABLE = """
     FROM cases JOIN jobs AS runs ON runs.seq = cases.run_seq
     WHERE runs.auditor = ? AND runs.coverable AND runs.removed_by IS NULL AND cases.redaction_seq IS NULL
+        AND NOT cases.planted
         AND cases.state IN ('needs_review', 'accepted')
         AND NOT EXISTS (
             SELECT 1 FROM case_payloads
@@ -116,7 +117,7 @@ class TrustReads(Part):
         rows = self._database.execute(
             """SELECT runs.settings ->> '$.spot_check_share' AS share, coalesce(field, ''), count(*)
                FROM cases JOIN jobs AS runs ON runs.seq = cases.run_seq
-               WHERE runs.needs_review = 0 GROUP BY 1, 2"""
+               WHERE runs.needs_review = 0 AND NOT cases.planted GROUP BY 1, 2"""
         )
         return {(float(row[0] or 0), str(row[1])): int(row[2]) for row in rows}
 
@@ -136,7 +137,8 @@ class TrustReads(Part):
             rows = connection.execute(
                 """SELECT case_seq FROM case_payloads WHERE instr(payload, '"labels"') > 0
                    UNION SELECT case_seq FROM decision_log JOIN decision_payloads ON entry_seq = seq
-                   WHERE marks"""
+                   WHERE marks
+                   EXCEPT SELECT seq FROM cases WHERE planted"""
             ).fetchall()
             yield from outcomes_of(connection, pins_of(connection, [row[0] for row in rows]))
 

@@ -1,0 +1,100 @@
+"""A sound answer with its evidence, read once: its sentences, what they cite, and which passages say them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from masis.audit.citations.engine import audit_citations
+from masis.audit.text.assertions import sentence_claims
+from masis.audit.text.language import detect_language
+from masis.offline.matching.key_points import origin_of, plain_text
+from masis.offline.matching.passages import ParsedSentence, Passage, passages
+from masis.offline.parsing.facts import Fact, extract
+from masis.offline.text.tokens import tokens
+from masis.schema.audit import Citation, Claim
+from masis.schema.case import Evidence
+
+NEAR_COPY = 0.8
+"""Share of a sentence's content words that one passage has, from which the passage says the sentence."""
+FEWEST_WORDS = 4
+"""Content words that a sentence needs: of a shorter one many passages have most."""
+LONGEST_ANSWER = 20_000
+"""Characters of an answer that a fault is put into. People read it whole, so a longer one measures patience."""
+
+
+@dataclass(frozen=True)
+class AnswerSentence:
+    """A sentence of the answer that asserts something; ``text`` has its markers blanked, so that offsets hold."""
+
+    claim: Claim
+    start: int
+    text: str
+    parsed: ParsedSentence
+
+    def place(self, start: int, end: int) -> tuple[int, int]:
+        """Return offsets into the sentence as offsets into the answer."""
+        return self.start + start, self.start + end
+
+
+class ReadAnswer:
+    """An answer with its evidence. Everything is read when it is first asked for."""
+
+    def __init__(self, answer: str, evidence: Sequence[Evidence], question: str = "") -> None:
+        self.answer, self.evidence, self.question = answer, tuple(evidence), question
+        self.audit = audit_citations(answer, self.evidence)
+        self.number_of = {chunk.id: number for number, chunk in enumerate(self.evidence)}
+
+    def altered(self, start: int, end: int, words: str) -> ReadAnswer:
+        """Return the answer with other words at one place."""
+        return ReadAnswer(self.answer[:start] + words + self.answer[end:], self.evidence, self.question)
+
+    @cached_property
+    def sentences(self) -> list[AnswerSentence]:
+        """The sentences that assert something, in order."""
+        found = []
+        for claim in sentence_claims(self.audit):
+            text = plain_text(claim)
+            found.append(AnswerSentence(claim, claim.start or 0, text, ParsedSentence(text, tokens(text))))
+        return found
+
+    @cached_property
+    def passages(self) -> list[Passage]:
+        """The passages of all evidence."""
+        return [
+            passage for number, chunk in enumerate(self.evidence) for passage in passages(number, chunk.id, chunk.text)
+        ]
+
+    @cached_property
+    def language(self) -> str | None:
+        """The two-letter code of the language of the answer; None where that can't be said for sure."""
+        return detect_language(self.answer)
+
+    @cached_property
+    def stated(self) -> list[Fact]:
+        """The figures of the question and of where the evidence is from, which an answer may repeat."""
+        return [*extract(self.question), *(fact for chunk in self.evidence for fact in extract(origin_of(chunk)))]
+
+    def cited_by(self, sentence: AnswerSentence) -> frozenset[int] | None:
+        """Return the numbers of the chunks that a sentence cites; None where it cites none."""
+        cited = frozenset(self.number_of[each] for each in sentence.claim.cited if each in self.number_of)
+        return cited or None
+
+    def source_of(self, sentence: AnswerSentence) -> Passage | None:
+        """Return the passage, of a cited chunk where any is cited, that the sentence is a near copy of."""
+        passage, share = self.nearest(sentence, self.cited_by(sentence))
+        return passage if share >= NEAR_COPY else None
+
+    def nearest(self, sentence: AnswerSentence, allowed: frozenset[int] | None = None) -> tuple[Passage | None, float]:
+        """Return the passage of the allowed chunks that has most of a sentence's content words, and their share."""
+        content = sentence.parsed.content
+        within = [each for each in self.passages if allowed is None or each.document in allowed]
+        if len(content) < FEWEST_WORDS or not within:
+            return None, 0.0
+        best = max(within, key=lambda passage: len(content & passage.content))
+        return best, len(content & best.content) / len(content)
+
+    def citations_in(self, sentence: AnswerSentence) -> list[Citation]:
+        """Return the references that stand in a sentence."""
+        return [each for each in self.audit.citations if each.sentence == sentence.claim.sentence]

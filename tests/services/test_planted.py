@@ -1,0 +1,345 @@
+"""Planted faults: who finds them, and that nothing shows or counts them that shouldn't."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from masis.datasets.exports.export import Selection
+from masis.datasets.exports.formats import FORMATS
+from masis.errors import InputError, NotAllowed, StoreError
+from masis.schema.actor import Actor
+from masis.schema.case import Case
+from masis.schema.review import Decision
+from masis.schema.team import QueuePolicy
+from masis.services import Workbench
+from masis.services.access import SIGN_IN_REQUIRED
+from masis.services.planted import PlantedService
+from masis.services.records import CaseFilter, DecisionFilter, MeasureFilter
+from masis.services.trust.service import TrustFilter
+from masis.store.reviews.states import problems
+from tests.planted import a_sound_case, audit_copies, fill_with_approved
+from tests.reviewing import ADA, decide, undone
+
+BEN = Actor(name="Ben")
+LEAD = Actor(name="Lea", roles=("lead",), authenticated=True)
+REVIEWER = Actor(name="Ada", roles=("reviewer",), authenticated=True)
+
+
+@pytest.fixture
+def workbench(bench: Workbench) -> Workbench:
+    """Four sound answers, audited and approved by Ada."""
+    fill_with_approved(bench)
+    return bench
+
+
+def plant(workbench: Workbench, count: int = 1, **keys: object) -> list[str]:
+    """Plant faults and return the ids of the audited copies."""
+    workbench.planted.plant(ADA, count, seed=7, **keys)  # type: ignore[arg-type]
+    return audit_copies(workbench)
+
+
+def test_a_copy_is_a_new_case_with_one_fault_and_an_id_like_the_others(workbench: Workbench) -> None:
+    made = workbench.planted.plant(ADA, 2, ("figure",), seed=7)
+    copies = workbench.store.planted.copies()
+    assert (made.total, dict(made.planted)) == (2, {"figure": 2})
+    assert [copy.case_id for copy in copies] == ["bridge-05", "bridge-06"]
+    for copy in copies:
+        case, source = workbench.store.cases.get(copy.case_id), workbench.store.cases.get(copy.source_id)
+        assert case.answer is not None and source.answer is not None
+        assert case.answer[copy.fault.start : copy.fault.end] == copy.fault.after
+        mended = case.answer[: copy.fault.start] + copy.fault.before + case.answer[copy.fault.end :]
+        assert mended == source.answer
+        assert (case.query, case.evidence, case.metadata) == (source.query, source.evidence, source.metadata)
+
+
+def test_the_same_seed_plants_the_same_faults(workbench: Workbench, tmp_path: Path) -> None:
+    workbench.planted.plant(ADA, 3, seed=11)
+    other = Workbench.open(tmp_path / "other.db")
+    fill_with_approved(other)
+    other.planted.plant(ADA, 3, seed=11)
+    one, two = ([copy.fault for copy in each.store.planted.copies()] for each in (workbench, other))
+    assert one == two
+    other.close()
+
+
+def test_only_answers_that_a_person_approved_as_they_came_are_copied_and_each_once(workbench: Workbench) -> None:
+    undone(workbench, "bridge-01", "Ada")
+    decide(workbench, "bridge-02", "reject")
+    made = workbench.planted.plant(ADA, 10, seed=1)
+    assert (made.sound, made.total) == (2, 2)
+    assert {copy.source_id for copy in workbench.store.planted.copies()} == {"bridge-03", "bridge-04"}
+    with pytest.raises(InputError, match="no sound answer"):
+        workbench.planted.plant(ADA, 1)
+
+
+def test_an_answer_in_which_no_fault_is_certain_is_left_alone_with_the_reason(bench: Workbench) -> None:
+    case = a_sound_case(0).model_copy(update={"answer": "It is a well known bridge in the region [1]."})
+    bench.cases.add_one(ADA, case)
+    bench.audits.audit(ADA, case)
+    decide(bench, case.id)
+    made = bench.planted.plant(ADA, 1, ("figure",))
+    assert made.total == 0
+    assert list(made.refused) == [
+        "no figure of the answer is one of the cited evidence that can be changed beyond doubt"
+    ]
+
+
+def test_what_came_beside_the_answer_does_not_give_the_copy_away(bench: Workbench) -> None:
+    sound = a_sound_case(1).to_json_dict()
+    sound |= {
+        "labels": {"clean": True},
+        "reasoning": "It is 428 metres long.",
+        "response": sound["answer"],
+        "messages": [{"role": "user", "content": sound["query"]}, {"role": "assistant", "content": sound["answer"]}],
+        "citations": [{"start": 0, "end": len(str(sound["answer"])), "evidence_id": "1"}],
+    }
+    case = Case.from_stored(sound)
+    bench.cases.add_one(ADA, case)
+    bench.audits.audit(ADA, case)
+    decide(bench, case.id)
+    (copy_id,) = plant(bench, kinds=("negation",))
+    copy = bench.store.cases.get(copy_id)
+    assert sound["answer"] not in json.dumps(copy.to_json_dict(), ensure_ascii=False)
+    assert copy.labels is None and "428 metres long." not in copy.model_reasoning
+    assert copy.given_citations[0].end == len(copy.answer or "")
+
+
+def test_until_it_is_decided_a_copy_stands_as_any_other_case(workbench: Workbench) -> None:
+    case = a_sound_case(5)
+    workbench.cases.add_one(ADA, case)
+    workbench.audits.audit(ADA, case)
+    (copy,) = plant(workbench)
+    view, plain = workbench.cases.open_for(BEN, copy), workbench.cases.open_for(BEN, case.id)
+    assert view.state in ("needs_review", "accepted") and plain.state in ("needs_review", "accepted")
+    told = json.dumps([view.case.to_json_dict(), view.summary.model_dump(mode="json")]) + repr(view)
+    assert "planted" not in told.casefold() and not view.history
+    assert workbench.planted.revealed(copy) is None
+    listed = [row.id for row in workbench.cases.find_for(BEN, CaseFilter()).rows]
+    assert copy in listed and len(listed) == workbench.store.cases.count() == 6
+    assert sum(workbench.cases.facets_for(BEN).standings.values()) == 6
+    assert workbench.store.measures.report(MeasureFilter(), "month").total.runs == 6
+    assert workbench.store.decisions.entries(DecisionFilter(case_id=copy)).total == 0
+    assert workbench.planted.recall(BEN).decided == ()
+
+
+def test_after_the_decision_the_case_says_what_was_planted(workbench: Workbench) -> None:
+    (copy,) = plant(workbench, kinds=("figure",))
+    decide(workbench, copy, "reject", "Ben")
+    told = workbench.planted.revealed(copy)
+    assert told is not None and told.fault.before and told.fault.before != told.fault.after
+    assert workbench.cases.open_for(BEN, copy).state == "planted"
+
+
+def test_a_decision_about_a_known_copy_can_neither_be_undone_nor_made_again(workbench: Workbench) -> None:
+    (copy,) = plant(workbench)
+    entry = decide(workbench, copy, "approve", "Ben")
+    with pytest.raises(StoreError, match="planted fault"):
+        workbench.reviews.undo(BEN, entry.id)
+    with pytest.raises(StoreError, match="planted fault"):
+        decide(workbench, copy, "reject", "Ben")
+    assert workbench.planted.recall(ADA).reviewers[0].recall.found == 0
+
+
+def test_recall_counts_what_was_found_by_kind_with_exact_intervals(workbench: Workbench) -> None:
+    copies = plant(workbench, 4, kinds=("figure", "citation"))
+    faults = {copy.case_id: copy.fault for copy in workbench.store.planted.copies()}
+    answers = {case_id: workbench.store.cases.get(case_id).answer or "" for case_id in copies}
+    decide(workbench, copies[0], "reject", "Ben")
+    fault = faults[copies[1]]
+    mended = answers[copies[1]][: fault.start] + fault.before + answers[copies[1]][fault.end :]
+    decide(workbench, copies[1], "override", "Ben", corrected_answer=mended)
+    decide(workbench, copies[2], "override", "Ben", corrected_answer=f"{answers[copies[2]]} Nothing more is known.")
+    decide(workbench, copies[3], "escalate", "Ben")
+    report = workbench.planted.recall(ADA)
+    (ben,) = report.reviewers
+    assert (ben.recall.found, ben.recall.total.n) == (2, 3), "a correction that leaves the fault has not found it"
+    assert (round(ben.recall.total.low or 0, 3), round(ben.recall.total.high or 0, 3)) == (0.094, 0.992)
+    assert sum(each.n for each in ben.recall.by_kind.values()) == 3
+    assert workbench.planted.revealed(copies[3]) is None, "an escalated copy still waits for a verdict"
+    assert report.audit is not None and report.audit.recall.total.n == 4
+
+
+def test_the_audit_finds_a_fault_whose_words_it_flags(workbench: Workbench) -> None:
+    plant(workbench, 2, kinds=("figure",))
+    report = workbench.planted.recall(ADA)
+    assert report.audit is not None
+    assert (report.audit.recall.found, report.audit.recall.total.n) == (2, 2)
+
+
+def test_a_reviewer_sees_their_own_recall_and_a_lead_everybodys(workbench: Workbench) -> None:
+    first, second = plant(workbench, 2)
+    decide(workbench, first, "reject", "Ada")
+    decide(workbench, second, "approve", "Ben")
+    guarded = PlantedService(workbench.store, SIGN_IN_REQUIRED)
+    own, every = guarded.recall(REVIEWER), guarded.recall(LEAD)
+    assert [(each.reviewer, each.recall.found) for each in own.reviewers] == [("Ada", 1)]
+    assert own.audit is None and [each.copy.case_id for each in own.decided] == [first]
+    assert [(each.reviewer, each.recall.found) for each in every.reviewers] == [("", 1), ("Ada", 1), ("Ben", 0)]
+    for act in (guarded.counts, guarded.withdraw, lambda actor: guarded.plant(actor, 1)):
+        with pytest.raises(NotAllowed):
+            act(REVIEWER)
+
+
+def test_who_decided_the_original_is_counted_apart(workbench: Workbench) -> None:
+    first, second = plant(workbench, 2)
+    decide(workbench, first, "reject", "Ada")
+    decide(workbench, second, "reject", "Ben")
+    assert {each.reviewer: each.knew_source for each in workbench.planted.recall(ADA).reviewers} == {
+        "": 1,
+        "Ada": 1,
+        "Ben": 0,
+    }
+
+
+def test_a_copy_that_several_decide_is_no_secret_only_when_all_have(workbench: Workbench) -> None:
+    workbench.team.set(ADA, QueuePolicy(reviewers=2))
+    (copy,) = plant(workbench)
+    decide(workbench, copy, "reject", "Ben")
+    assert workbench.planted.revealed(copy) is None
+    assert workbench.cases.summary(copy).state == "needs_review"
+    decide(workbench, copy, "approve", "Cleo")
+    assert workbench.planted.revealed(copy) is not None, "there is nothing to adjudicate"
+    assert workbench.team.adjudications(Actor(name="Dora")).total == 0
+    found = {each.reviewer: each.recall.found for each in workbench.planted.recall(ADA).reviewers}
+    assert found == {"": 1, "Ben": 1, "Cleo": 0}
+
+
+def test_copies_that_nobody_has_decided_are_withdrawn_with_their_words(workbench: Workbench) -> None:
+    first, second, third = plant(workbench, 3)
+    decide(workbench, first, "reject", "Ben")
+    decide(workbench, second, "escalate", "Ben")
+    assert workbench.planted.withdraw(ADA) == 1
+    assert workbench.store.cases.get(third).answer is None
+    assert [row.id for row in workbench.cases.find(CaseFilter()).rows].count(third) == 0
+    assert workbench.planted.counts(ADA)[1:] == (0, 1, 1, 1)
+    assert workbench.store.decisions.entries(DecisionFilter(case_id=third)).rows[0].decision is not None
+    assert workbench.planted.withdraw(ADA) == 0
+
+
+def test_planting_and_withdrawing_are_recorded_in_the_chain_of_what_the_team_set(workbench: Workbench) -> None:
+    from masis.schema.faults import PlantingRecord
+
+    copies = plant(workbench, 2)
+    workbench.planted.withdraw(ADA)
+    history = [(by, record.act, record.case_ids) for _, by, record in workbench.store.team.history(PlantingRecord)]
+    assert history == [("Ada", "planted", tuple(copies)), ("Ada", "withdrawn", tuple(copies))]
+    assert workbench.store.decisions.check_subjects().broken == ()
+
+
+def test_a_new_version_of_a_copy_is_a_copy(bench: Workbench) -> None:
+    sound = a_sound_case(0).to_json_dict()
+    sound["evidence"] = [*sound["evidence"], {"id": "3", "text": "", "source": "https://example.org/3"}]  # type: ignore[misc]
+    case = Case.from_stored(sound)
+    bench.cases.add_one(ADA, case)
+    bench.audits.audit(ADA, case)
+    decide(bench, case.id)
+    (copy,) = plant(bench, kinds=("figure",))
+    newer = bench.versions.fill_evidence(ADA, copy, {"3": "The museum opens at nine."})
+    bench.audits.audit(ADA, newer)
+    decide(bench, newer.id, "approve", "Ben")
+    assert bench.planted.revealed(newer.id) is not None
+
+
+def test_redacting_a_case_redacts_its_copies(workbench: Workbench) -> None:
+    (copy,) = plant(workbench)
+    source = workbench.store.planted.copies()[0].source_id
+    workbench.reviews.redact_case(ADA, source, "asked for")
+    assert workbench.store.cases.get(copy).answer is None
+    fault = workbench.store.planted.copies()[0].fault
+    assert (fault.before, fault.after, fault.sentence) == ("", "", "")
+
+
+# what a decided copy is never part of
+
+
+def figures(workbench: Workbench, folder: Path) -> dict[str, object]:
+    """Everything that is exported or counted about the cases of a database."""
+    found: dict[str, object] = {}
+    everything = Selection(CaseFilter())
+    for form in FORMATS:
+        for encoding in ("jsonl",) if form != "hf" else ():
+            out = io.BytesIO()
+            try:
+                workbench.exports.write(ADA, out, form, everything, encoding=encoding)
+            except InputError as error:
+                found[form] = str(error)
+            else:
+                found[form] = out.getvalue()
+    workbench.exports.write_file(ADA, folder / "hf", "hf", everything)
+    found["hf"] = [path.read_bytes() for path in sorted((folder / "hf").rglob("*")) if path.suffix == ".jsonl"]
+    store = workbench.store
+    found |= {
+        "export count": workbench.exports.count(CaseFilter()),
+        "cases": store.cases.count(),
+        "list": [row.id for row in workbench.cases.find(CaseFilter(order="oldest")).rows],
+        "search": workbench.cases.find(CaseFilter(text="bridge")).total,
+        "facets": workbench.cases.facets_for(BEN),
+        "standings": workbench.cases.standings_for(BEN, CaseFilter()),
+        "states": store.cases.states(),
+        "values": {name: workbench.cases.values_for(BEN, CaseFilter(), name) for name in ("datasets", "states")},
+        "metrics": store.measures.report(MeasureFilter(), "month"),
+        "metrics by critic": store.measures.names("critic"),
+        "work": {kind: store.team.counted(kind) for kind in ("decided", "assigned", "skipped", "tagged")},
+        "trust": str(workbench.trust.compare(ADA, TrustFilter(blind_only=False))),
+        "gold": str(workbench.trust.compare(ADA, TrustFilter(source="gold"))),
+        "claims": workbench.trust.parts(ADA, "claim", "decision").rows.to_dict("records"),
+        "people": str(workbench.trust.people(ADA)),
+        "missed": str(workbench.trust.missed(ADA)),
+        "together": str(workbench.trust.together(ADA)),
+        "decisions": workbench.trust.decisions_by(ADA),
+        "today": workbench.trust.today(BEN),
+        "auditors": workbench.trust.auditors(),
+        "offer": [workbench.trust.offer(name)._asdict() for name, *_ in workbench.trust.auditors()],
+        "undecided": store.trust.undecided(),
+    }
+    return found
+
+
+@pytest.mark.parametrize("verdict", ["approve", "reject"])
+def test_a_decided_copy_is_in_no_export_and_no_figure(workbench: Workbench, tmp_path: Path, verdict: str) -> None:
+    decide(workbench, "bridge-01", "reject", "Ben")
+    for name in ("before", "after"):
+        (tmp_path / name).mkdir()
+    before = figures(workbench, tmp_path / "before")
+    copies = plant(workbench, 3)
+    for copy in copies:
+        decide(
+            workbench, copy, verdict, "Ben", labels=({"target": "claim", "start": 0, "end": 3, "label": "supported"},)
+        )
+    after = figures(workbench, tmp_path / "after")
+    assert {name for name in before if repr(before[name]) != repr(after[name])} == set()
+    with workbench.store.database.reading() as connection:
+        assert list(problems(connection)) == []
+    out = io.BytesIO()
+    workbench.exports.write_log_csv(ADA, out, DecisionFilter())
+    header, *rows = out.getvalue().decode().splitlines()
+    assert header.endswith("planted")
+    assert all(row.endswith("yes") == any(copy in row for copy in copies) for row in rows)
+
+
+def test_an_undecided_copy_is_in_no_export_and_in_no_sample_for_a_guarantee(
+    workbench: Workbench, tmp_path: Path
+) -> None:
+    copies = plant(workbench, 3)
+    for folder in (tmp_path / "one",):
+        folder.mkdir()
+        exported = {name: value for name, value in figures(workbench, folder).items() if name in (*FORMATS, "offer")}
+    assert not [name for name, value in exported.items() if any(copy in repr(value) for copy in copies)]
+    assert all(offer["pool"] == 0 for offer in exported["offer"])  # type: ignore[attr-defined]
+    workbench.datasets.freeze(ADA, "round-1", "cases" if "cases" in FORMATS else "decided", Selection(CaseFilter()))
+    workbench.datasets.write(ADA, "round-1", tmp_path / "frozen.jsonl")
+    frozen = (tmp_path / "frozen.jsonl").read_text(encoding="utf-8")
+    assert frozen and not [copy for copy in copies if copy in frozen]
+
+
+def test_a_program_that_gives_reviewers_cases_gives_them_copies_too(workbench: Workbench) -> None:
+    (copy,) = plant(workbench)
+    if workbench.cases.summary(copy).state == "needs_review":
+        assert workbench.team.next_open(BEN, CaseFilter()) == copy
+    decision = Decision(reviewer="Ben", case_id=copy, run_id=None, verdict="reject", reason="why")
+    assert workbench.reviews.submit(BEN, decision).decision is not None
+    assert workbench.team.next_open(BEN, CaseFilter()) is None
