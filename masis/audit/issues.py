@@ -294,6 +294,8 @@ def _cure(check: ClaimCheck) -> str:
         return f"Correct {mine}: {where} {theirs}."
     if check.figures:
         return f"See how {check.figures[0].claim_text} was calculated."
+    if check.marked:
+        return f"Look in the evidence for {check.marked[0].claim_text}."
     if check.verdict == "unverifiable":
         return "Have a verifier model or a person decide this claim."
     if check.verdict == "partial":

@@ -141,6 +141,17 @@ class AbsentFigure(Record):
     claim_text: str
 
 
+class MarkedWords(Record):
+    """Words of a claim that a tagger holds unsupported by the evidence. That is a reason to look, not a verdict.
+
+    ``claim_start`` and ``claim_end`` are offsets in the claim's text.
+    """
+
+    claim_start: int
+    claim_end: int
+    claim_text: str
+
+
 class Claim(Record):
     """Something the answer asserts.
 
@@ -175,8 +186,9 @@ class ClaimCheck(OneLine, Record):
     sure the verifier is of the verdict, ``sources`` the evidence ids that support or contradict it, ``uncovered`` the
     parts of the claim's text that no evidence covers. ``abstained`` says why a verdict was withheld, where that was not
     the verifier's own doing: claim or evidence is in a language it does not support, instructs its reader, or
-    exceeds a limit. ``figures`` are those of the claim that the evidence lacks. ``steps`` says how a claim follows
-    where no passage says it outright: the calculation, for instance.
+    exceeds a limit. ``figures`` are those of the claim that the evidence lacks, ``marked`` the words that a tagger
+    holds unsupported. ``steps`` says how a claim follows where no passage says it outright: the calculation, for
+    instance.
     """
 
     claim: Claim
@@ -187,6 +199,7 @@ class ClaimCheck(OneLine, Record):
     quotes: tuple[Quote, ...] = ()
     contradictions: tuple[Contradiction, ...] = ()
     figures: tuple[AbsentFigure, ...] = ()
+    marked: tuple[MarkedWords, ...] = ()
     references: tuple[ReferenceCheck, ...] = ()
     uncovered: tuple[tuple[int, int], ...] = ()
     issue: str | None = None
