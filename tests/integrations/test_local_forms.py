@@ -176,7 +176,7 @@ def test_what_can_not_be_told_is_an_error_that_names_the_field(config: dict[str,
     ],
 )
 def test_names_that_say_otherwise_than_the_makers_code_are_refused(name: str, config: dict[str, Any]) -> None:
-    with pytest.raises(SettingsError, match="id2label says something else|problem_type"):
+    with pytest.raises(SettingsError, match=r"id2label says something else|problem_type"):
         read(config, name)
 
 

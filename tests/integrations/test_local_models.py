@@ -140,6 +140,47 @@ def test_a_model_that_fails_leaves_its_claims_unscored(nli: Path) -> None:
     assert "no memory" in check.unscored.reason
 
 
+def test_a_passage_that_does_not_fit_confirms_nothing_and_leaves_other_claims_alone(tmp_path: Path) -> None:
+    folder = save_model(tmp_path / "short", in_evidence={"yes": (9.0, 0.0, 0.0)})
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "max_position_embeddings": 64}))
+    long = "Yes bridge is " + "long " * 60 + "."
+    settings = Settings(verifier=f"local:{folder}")
+    claims = ["The bridge is yes [1].", "It is " + "proven " * 70 + "."]
+    (check, longer) = verify_claims(claims, [{"id": "1", "text": long}], settings)
+    for each in (check, longer):
+        assert (each.verdict, each.support, each.quotes) == ("unverifiable", None, ())
+        assert "longer" in (each.issue or "")
+    assert [each.finding for each in check.references] == []
+    evidence = [{"id": "1", "text": long}, {"id": "2", "text": "Yes bridge."}]
+    (beside, *_) = verify_claims(["The bridge is [1].", claims[1]], evidence, settings)
+    assert (beside.verdict, beside.sources) == ("supported", ("2",))
+    assert [each.finding for each in beside.references] == ["unchecked"]
+
+
+def test_what_was_not_read_may_support_what_the_rest_does_not(tmp_path: Path) -> None:
+    folder = save_model(tmp_path / "short")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "max_position_embeddings": 64}))
+    evidence = [{"id": "1", "text": "The bridge " + "long " * 60}, {"id": "2", "text": "The bridge."}]
+    (check,) = verify_claims(["The bridge is nothing [2]."], evidence, Settings(verifier=f"local:{folder}"))
+    assert check.verdict == "unverifiable"
+    (alone,) = verify_claims(["The bridge is nothing [2]."], evidence[1:], Settings(verifier=f"local:{folder}"))
+    assert alone.verdict == "unsupported"
+
+
+def test_labels_that_were_trained_each_for_itself_are_no_shares_of_one(tmp_path: Path) -> None:
+    folder = save_model(tmp_path / "multi", {"both": (3.0, 0.0, 3.0)})
+    (found,) = scoring.load(str(folder)).score([("a", "both")])
+    assert found is not None
+    assert found.supports < 0.5
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "problem_type": "multi_label_classification"}))
+    (found,) = scoring.load(str(folder)).score([("a", "both")])
+    assert found is not None
+    assert (found.supports, found.contradicts) == pytest.approx((0.9526, 0.9526), abs=1e-4)
+
+
 @pytest.mark.parametrize("score", [float("nan"), float("inf")])
 def test_what_is_no_number_is_no_verdict(tmp_path: Path, score: float) -> None:
     assert verdicts(save_model(tmp_path / "nan", {"x": (score, 0.0, 0.0)}), "The x is long.") == ["unscored"]

@@ -1,16 +1,18 @@
 """From texts to token ids, in the form that a verifier model was trained on.
 
 Nothing is ever cut in silence: a pair that is longer than the model reads has no ids, since what
-was not read can neither confirm nor deny. Texts from outside are texts: a ``</s>`` in an answer is
-tokenised as the characters it is, not as the mark of an end.
+was not read can neither confirm nor deny. Texts from outside are texts: a ``</s>`` in an answer ends
+nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import cached_property
 from typing import Any, NamedTuple
+from unicodedata import normalize
 
 import numpy as np
 from tokenizers import Tokenizer
@@ -79,42 +81,57 @@ TEMPLATES: dict[InputForm, tuple[str | Mark, ...]] = {
 """What forms that join both texts look like: texts, and marks of the tokenizer between them."""
 
 
+UNKNOWN = frozenset({"<unk>", "[UNK]"})
+"""Marks that any text may come out as."""
+
+
 @dataclass(frozen=True)
 class Encoder:
     """A model's tokenizer and the form its input has. Used by one thread at a time: it sets the tokenizer's options.
 
-    ``longest`` is how many tokens the model reads at once, ``padding`` the id that fills a batch up.
+    ``longest`` is how many tokens the model reads at once, ``padding`` the id that fills a batch up,
+    ``marks`` the tokenizer's own marks by id.
     """
 
     tokenizer: Any
     labels: Labels
     longest: int
     padding: int
+    marks: Mapping[int, str]
 
     def row(self, pair: Pair) -> Row | None:
-        """Return the input for evidence and claim; None where the two are longer than the model reads."""
-        evidence, claim = pair
+        """Return the input for evidence and claim; None where the model can't read both whole."""
+        for texts in (pair, (normalize("NFKC", pair[0]), normalize("NFKC", pair[1]))):
+            found = self._row(*(self.without_marks(text) for text in texts))
+            if self._marks_in(found.ids) == self._usual_marks:
+                return found if len(found.ids) <= self.longest else None
+        return None
+
+    def _row(self, evidence: str, claim: str) -> Row:
         template = TEMPLATES.get(self.labels.form)
         if template is not None:
-            ids = self._joined(template, evidence, claim)
-            found = Row(ids, [0] * len(ids))
-        else:
-            first, second = (claim, evidence) if self.labels.form == "claim_first" else (evidence, claim)
-            self.tokenizer.encode_special_tokens = True
-            encoded = self.tokenizer.encode(first, second)
-            found = Row(encoded.ids, encoded.type_ids)
-        return found if len(found.ids) <= self.longest else None
+            # The whole is tokenised at once, as the makers' code does: piece by piece, the blank before the evidence
+            # would become a token of its own (T5).
+            whole = "".join(
+                self.mark(piece) if isinstance(piece, Mark) else piece.format(evidence=evidence, claim=claim)
+                for piece in template
+            )
+            ids = self.tokenizer.encode(whole).ids
+            return Row(ids, [0] * len(ids))
+        first, second = (claim, evidence) if self.labels.form == "claim_first" else (evidence, claim)
+        encoded = self.tokenizer.encode(first, second)
+        return Row(encoded.ids, encoded.type_ids)
 
     def tagged(self, context: str, answer: str) -> tuple[Row, tuple[AnswerToken, ...]] | None:
-        """Return the input for passages and an answer, with the answer's tokens; None where it is too long.
+        """Return the input for passages and an answer, with the answer's tokens; None where it can't be read whole.
 
         Offsets are the tokenizer's own, in characters of the answer, and blanks at either end of a
         token (byte-level tokens begin with the blank before a word) are left out. The types of the
         two texts are not told apart: LettuceDetect gives its models ids and a mask.
         """
-        self.tokenizer.encode_special_tokens = True
-        encoded = self.tokenizer.encode(context, answer)
-        if len(encoded.ids) > self.longest:
+        answer = self.without_marks(answer)
+        encoded = self.tokenizer.encode(self.without_marks(context), answer)
+        if len(encoded.ids) > self.longest or self._marks_in(encoded.ids) != self._usual_marks:
             return None
         tokens = []
         for place, (text, (start, end)) in enumerate(zip(encoded.sequence_ids, encoded.offsets, strict=True)):
@@ -129,7 +146,6 @@ class Encoder:
 
     def count(self, text: str) -> int:
         """Return how many tokens a text has by itself, without marks of beginning and end."""
-        self.tokenizer.encode_special_tokens = True
         return len(self.tokenizer.encode(text, add_special_tokens=False).ids)
 
     def batch(self, rows: Sequence[Row]) -> Encoded:
@@ -141,43 +157,38 @@ class Encoder:
             types[at, : len(row.ids)] = row.types
         return Encoded(ids, mask, types)
 
-    def _joined(self, template: Sequence[str | Mark], evidence: str, claim: str) -> list[int]:
-        """Return the ids of both texts in a template.
+    def without_marks(self, text: str) -> str:
+        """Return a text from outside in which nothing is one of the tokenizer's marks, character for character.
 
-        The whole is tokenised at once, as the makers' code does: tokenised piece by piece, the blank
-        before the evidence would become a token of its own (T5). Where a text holds one of the
-        tokenizer's marks, pieces are the only way to have it read as characters.
+        The library's own option (``encode_special_tokens``) isn't enough: the vocabulary of a Unigram
+        tokenizer (T5, DeBERTa-v3, XLM-RoBERTa) holds ``</s>`` as a word as well.
         """
-        pieces: list[str | tuple[int, str]] = [
-            self.mark(piece) if isinstance(piece, Mark) else piece.format(evidence=evidence, claim=claim)
-            for piece in template
-        ]
-        self.tokenizer.encode_special_tokens = False
-        marks = [token.content for token in self.tokenizer.get_added_tokens_decoder().values() if token.special]
-        if not any(mark and mark in text for mark in marks for text in (evidence, claim)):
-            whole = "".join(piece if isinstance(piece, str) else piece[1] for piece in pieces)
-            ids: list[int] = self.tokenizer.encode(whole).ids
-            return ids
-        self.tokenizer.encode_special_tokens = True
-        ends = self.tokenizer.encode("").ids
-        ids = [*ends[:-1]]
-        for piece in pieces:
-            ids += self.tokenizer.encode(piece, add_special_tokens=False).ids if isinstance(piece, str) else [piece[0]]
-        return [*ids, *ends[-1:]]
+        for mark in self.marks.values():
+            if mark in text:
+                text = text.replace(mark, f"\u2039{mark[1:]}")
+        return text
 
-    def mark(self, mark: Mark) -> tuple[int, str]:
-        """Return id and text of a mark. Raises SettingsError where the tokenizer has none."""
+    def mark(self, mark: Mark) -> str:
+        """Return the text of a mark. Raises SettingsError where the tokenizer has none."""
         if mark is Mark.PAD:
             number = self.tokenizer.token_to_id(mark.value)
         else:
             ends = self.tokenizer.encode("").ids
             number = ends[-1] if ends else None
-        if number is None:
+        if number not in self.marks:
             raise SettingsError(
                 f"tokenizer.json: {mark.value} is missing, which this form of model needs. Fetch the model's files "
                 "again."
             )
-        return number, self.tokenizer.id_to_token(number)
+        return self.marks[number]
+
+    @cached_property
+    def _usual_marks(self) -> int:
+        """How many marks an input has of itself: one more came out of a text, by way of a normalisation."""
+        return self._marks_in(self._row("a", "a").ids)
+
+    def _marks_in(self, ids: Sequence[int]) -> int:
+        return sum(number in self.marks for number in ids)
 
 
 def encoder_of(found: ModelFolder, labels: Labels, load_slow: Any) -> Encoder:
@@ -195,7 +206,12 @@ def encoder_of(found: ModelFolder, labels: Labels, load_slow: Any) -> Encoder:
         # RoBERTa's positions begin behind its padding id
         begin = 2 if found.config.get("model_type") in ("roberta", "xlm-roberta", "camembert") else 0
         longest = min(longest, positions - begin)
-    encoder = Encoder(tokenizer, labels, longest, pad if isinstance(pad, int) and pad >= 0 else 0)
+    marks = {
+        number: token.content
+        for number, token in tokenizer.get_added_tokens_decoder().items()
+        if token.special and token.content and token.content not in UNKNOWN
+    }
+    encoder = Encoder(tokenizer, labels, longest, pad if isinstance(pad, int) and pad >= 0 else 0, marks)
     for piece in TEMPLATES.get(labels.form, ()):
         if isinstance(piece, Mark):
             encoder.mark(piece)
