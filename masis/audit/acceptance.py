@@ -26,7 +26,7 @@ from masis.schema.run import (
     Run,
     TerminationReason,
 )
-from masis.schema.wording import counted, figures_not_in_evidence, shortened
+from masis.schema.wording import counted, figures_not_in_evidence, shortened, words_marked
 from masis.settings import OFFLINE, Settings
 
 RULE_VERSION = "9"
@@ -141,8 +141,8 @@ def claim_reasons(checks: Sequence[ClaimCheck]) -> tuple[ReviewReason, ...]:
     """Return why these claims do not pass: empty where the evidence supports each and nothing contradicts it.
 
     What could not be decided is no accusation, and certifies nothing either; nor does a figure that the evidence lacks
-    and that may be calculated, whatever a second verifier says of its claim. Claims without a verdict are a matter of
-    the check ``scored``.
+    and that may be calculated, or a word that a tagger marks, whatever a second verifier says of its claim. Claims
+    without a verdict are a matter of the check ``scored``.
     """
     verdicts = [check.verdict for check in checks]
     reasons = [
@@ -163,6 +163,8 @@ def claim_reasons(checks: Sequence[ClaimCheck]) -> tuple[ReviewReason, ...]:
     if figures := [figure.claim_text for check in checks for figure in check.figures]:
         message = f"{figures_not_in_evidence(figures)}."
         reasons.append(ReviewReason(code="figure_not_in_evidence", message=message))
+    if marked := [words.claim_text for check in checks for words in check.marked]:
+        reasons.append(ReviewReason(code="words_marked", message=f"{words_marked(marked)}."))
     return tuple(reasons)
 
 
@@ -188,8 +190,8 @@ WAIVABLE: frozenset[ReviewCode] = frozenset(
 )
 """Reasons of tier ``not_certified`` that a guarantee may waive: how sure a finished audit is of the original answer.
 
-Figures that the evidence lacks, revisions, audits cut short, answers over a limit or that no critic read, conflicting
-studies and what was drafted from a screening stay with people."""
+Figures that the evidence lacks, words that a tagger marks, revisions, audits cut short, answers over a limit or that
+no critic read, conflicting studies and what was drafted from a screening stay with people."""
 
 
 def coverable(run: Run) -> bool:

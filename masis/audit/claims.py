@@ -153,6 +153,7 @@ def withheld(check: ClaimCheck, why: Literal["language", "instruction", "limits"
             "quotes": (),
             "contradictions": (),
             "figures": (),
+            "marked": (),
             "uncovered": (),
             "references": references,
             "issue": reason,

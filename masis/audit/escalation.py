@@ -119,9 +119,9 @@ class EscalatingVerifier:
             return tuple(checks), 0
         asked = [claims[at] for at in open_at]
         second = one_check_each(asked, self.second.verify(asked, evidence))
-        # A figure that the first did not find in the evidence stays marked, whoever judges the claim.
+        # A figure that the first did not find in the evidence, and words that it marked, stay so, whoever judges.
         decided = {
-            at: check.model_copy(update={"figures": checks[at].figures})
+            at: check.model_copy(update={"figures": checks[at].figures, "marked": (*checks[at].marked, *check.marked)})
             for at, check in zip(open_at, second, strict=True)
         }
         return tuple(decided.get(at, check) for at, check in enumerate(checks)), len(open_at)

@@ -320,6 +320,8 @@ def _cure(check: ClaimCheck) -> str:
         return f"See how {check.figures[0].claim_text} was calculated."
     if check.verdict == "unscored":
         return "Audit the answer again, or have a person decide this claim."
+    if check.marked:
+        return f"Look in the evidence for {check.marked[0].claim_text}."
     if check.verdict == "unverifiable":
         return "Have a verifier model or a person decide this claim."
     if check.verdict == "partial":

@@ -215,7 +215,7 @@ def _what_fails(check: ClaimCheck, bounds: Bounds) -> str | None:
         return None if enough else check.verdict
     if "contradicted_claim" in codes:
         return "contradicted"
-    if codes <= {"unconfirmed_claim", "figure_not_in_evidence"}:
+    if codes <= {"unconfirmed_claim", "figure_not_in_evidence", "words_marked"}:
         return None if bounds.allow_unverifiable else "unverifiable"
     excused = bounds.min_support is not None and (check.support or 0.0) >= bounds.min_support
     return None if excused else check.verdict

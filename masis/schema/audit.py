@@ -141,6 +141,17 @@ class AbsentFigure(Record):
     claim_text: str
 
 
+class MarkedWords(Record):
+    """Words of a claim that a tagger holds unsupported by the evidence. That is a reason to look, not a verdict.
+
+    ``claim_start`` and ``claim_end`` are offsets in the claim's text.
+    """
+
+    claim_start: int
+    claim_end: int
+    claim_text: str
+
+
 class Claim(Record):
     """Something the answer asserts.
 
@@ -176,9 +187,10 @@ class ClaimCheck(OneLine, Record):
     parts of the claim's text that no evidence covers. ``abstained`` says why a verdict was withheld, where that was not
     the verifier's own doing: claim or evidence is in a language it does not support, instructs its reader, or
     exceeds a limit; or why it can't count: what the verifier quotes is not in the evidence (``quotation``), or claim
-    or evidence can be read either way (``either_way``). ``figures`` are those of the claim that the evidence lacks.
-    ``steps`` says how a claim follows where no passage says it outright: the calculation, for instance.
-    ``sources_disagree`` says that one chunk supports the claim and another denies it.
+    or evidence can be read either way (``either_way``). ``figures`` are those of the claim that the evidence lacks,
+    ``marked`` the words that a tagger holds unsupported. ``steps`` says how a claim follows where no passage says it
+    outright: the calculation, for instance. ``sources_disagree`` says that one chunk supports the claim and another
+    denies it.
     """
 
     claim: Claim
@@ -189,6 +201,7 @@ class ClaimCheck(OneLine, Record):
     quotes: tuple[Quote, ...] = ()
     contradictions: tuple[Contradiction, ...] = ()
     figures: tuple[AbsentFigure, ...] = ()
+    marked: tuple[MarkedWords, ...] = ()
     references: tuple[ReferenceCheck, ...] = ()
     uncovered: tuple[tuple[int, int], ...] = ()
     issue: str | None = None

@@ -57,6 +57,7 @@ NotCertified = Literal[
     "answer_failed",
     "unconfirmed_claim",
     "figure_not_in_evidence",
+    "words_marked",
     "revised",
     "low_confidence",
     "low_quality",

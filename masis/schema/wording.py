@@ -40,7 +40,8 @@ def with_article(noun: str) -> str:
 
 
 MOST_NAMED = 3
-"""Figures that one sentence names."""
+"""Figures or marked words that one sentence names."""
+LONGEST_MARKED = 60
 
 
 def figures_not_in_evidence(figures: Sequence[str]) -> str:
@@ -51,3 +52,12 @@ def figures_not_in_evidence(figures: Sequence[str]) -> str:
     if len(named) > MOST_NAMED:
         named[MOST_NAMED - 1 :] = [f"{len(named) - MOST_NAMED + 1} more figures"]
     return f"{', '.join(named[:-1])} and {named[-1]} aren't in the evidence; they may be calculated"
+
+
+def words_marked(words: Sequence[str]) -> str:
+    """Return what is said of words that a tagger marks: ``The tagger finds no support for “69 million”``."""
+    named = [f"“{shortened(' '.join(each.split()), LONGEST_MARKED)}”" for each in dict.fromkeys(words)]
+    if len(named) > MOST_NAMED:
+        named[MOST_NAMED - 1 :] = [f"{len(named) - MOST_NAMED + 1} more places"]
+    listed = f"{', '.join(named[:-1])} and {named[-1]}" if len(named) > 1 else named[0]
+    return f"The tagger finds no support for {listed}"

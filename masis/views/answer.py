@@ -28,7 +28,7 @@ from masis.views.marks import (
     Piece,
     Span,
     answer_pieces,
-    count_figures,
+    count_facts,
     evidence_pieces,
     reference_marks,
 )
@@ -37,6 +37,7 @@ from masis.views.story import nothing_found
 from masis.views.verdicts import WITHOUT_PASSAGE, ClaimData, ReferenceData, claims, references, target_key
 from masis.views.words import (
     COURSE,
+    MARKED_WORDS,
     MISSING_FIGURE,
     REFERENCE,
     SENTENCE,
@@ -499,7 +500,7 @@ def _card(chunk: Evidence, marked: list[Bearing], orders: list[Span], cited: int
     }
 
 
-def _legend(iteration: Iteration, marks: dict[int, str], pieces: Iterable[Piece]) -> list[LegendEntry]:
+def _legend(iteration: Iteration, marks: dict[int, str], pieces: Sequence[Piece]) -> list[LegendEntry]:
     """Return the kinds of marks with how often each occurs in this answer; kinds that don't occur are left out."""
     references = list(marks.values())
     verdicts = [check.verdict for check in iteration.claims]
@@ -508,6 +509,7 @@ def _legend(iteration: Iteration, marks: dict[int, str], pieces: Iterable[Piece]
         *((f"ref-{kind}", word, references.count(kind)) for kind, word in REFERENCE.items()),
         *((f"sentence-{kind}", word, statuses.count(kind)) for kind, word in SENTENCE.items()),  # type: ignore[arg-type]
         *((f"claim-{kind}", word, verdicts.count(kind)) for kind, word in VERDICT.items()),  # type: ignore[arg-type]
-        ("fact-figure", MISSING_FIGURE, count_figures(pieces)),
+        ("fact-figure", MISSING_FIGURE, count_facts(pieces, "figure")),
+        ("fact-marked", MARKED_WORDS, count_facts(pieces, "marked")),
     ]
     return [{"mark": mark, "label": label(word), "count": count} for mark, word, count in entries if count]

@@ -23,7 +23,7 @@ from masis.schema.audit import CitationAudit, ClaimCheck, Contradiction, Issue
 from masis.schema.case import Severity
 from masis.schema.review import Standing
 from masis.schema.run import MUST_LOOK, Iteration, ReviewCode, Run
-from masis.schema.wording import counted, figures_not_in_evidence, shortened
+from masis.schema.wording import counted, figures_not_in_evidence, shortened, words_marked
 from masis.settings import OFFLINE
 from masis.views.words import SEVERITY, Tone, Word
 
@@ -84,6 +84,7 @@ KINDS: dict[str, Kind] = {
     "serious": Kind("serious issue by the critic", "serious issues by the critic", "bad"),
     "reason": Kind("reason to look", "reasons to look", "bad"),
     "figure": Kind("figure not in the evidence", "figures not in the evidence", "calm"),
+    "marked": Kind("place marked by the tagger", "places marked by the tagger", "calm"),
     "missing": Kind("missing point", "missing points", "warn"),
     "uncited": Kind("sentence without a citation", "sentences without a citation", "warn"),
     "lesser": Kind("lesser issue by the critic", "lesser issues by the critic", "warn"),
@@ -96,7 +97,7 @@ KINDS: dict[str, Kind] = {
 }
 """Every kind of issue, the gravest first: the first that occurs makes the headline, but for a redundant citation."""
 
-_SAYS_HOW_MANY = frozenset({"fabricated", "uncited", "figure", "unscored", "unconfirmed"})
+_SAYS_HOW_MANY = frozenset({"fabricated", "uncited", "figure", "marked", "unscored", "unconfirmed"})
 """Kinds whose sentence counts them already."""
 
 _LEADS = {"missing": "Missing: ", "conflict": "Sources disagree: "}
@@ -342,11 +343,13 @@ def _found(audit: CitationAudit, claims: Sequence[ClaimCheck], issues: Sequence[
         found["unconfirmed"] = _unconfirmed(undecided, len(claims)), len(undecided)
     if calculated := [check for check in counting if check.figures and check.verdict in _MAY_BE_CALCULATED]:
         found["figure"] = _figures(calculated), sum(len(check.figures) for check in calculated)
+    if tagged := [check for check in counting if check.marked and check.verdict in _MAY_BE_CALCULATED]:
+        found["marked"] = _marked(tagged), sum(len(check.marked) for check in tagged)
     return {kind: found[kind] for kind in KINDS if kind in found}
 
 
 _MAY_BE_CALCULATED = ("unverifiable", "supported", "unscored")
-"""Verdicts beside which a figure that the evidence lacks is worth a line: the others say what is wrong."""
+"""Verdicts beside which a figure that the evidence lacks, or a mark, is worth a line: the others say what is wrong."""
 
 
 def _figures(checks: Sequence[ClaimCheck]) -> _Line:
@@ -354,6 +357,13 @@ def _figures(checks: Sequence[ClaimCheck]) -> _Line:
     figures = [_clean(figure.claim_text, LONGEST_VALUE) for check in checks for figure in check.figures]
     says = figures_not_in_evidence(figures)
     return _Line((f"{says}: ", Quotation(_words(checks[0]), figures[0])) if len(checks) == 1 else (says,))
+
+
+def _marked(checks: Sequence[ClaimCheck]) -> _Line:
+    """Return the line of the words that a tagger marks, with the words of the claim where they are of one."""
+    words = [_clean(marked.claim_text, LONGEST_VALUE) for check in checks for marked in check.marked]
+    says = words_marked(words)
+    return _Line((f"{says}: ", Quotation(_words(checks[0]), words[0])) if len(checks) == 1 else (says,))
 
 
 def _under_the_gravest(fault: Sequence[Issue]) -> Sequence[Issue]:

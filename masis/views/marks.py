@@ -31,6 +31,9 @@ class Bearing(NamedTuple):
     against: bool
 
 
+FactKind = Literal["marked", "figure", "conflict", "absent"]
+
+
 class Piece(TypedDict):
     """A stretch of the answer under one set of marks.
 
@@ -51,7 +54,7 @@ class Piece(TypedDict):
     claims: NotRequired[list[int]]
     verdict: NotRequired[str]
     closes: NotRequired[str]
-    fact: NotRequired[Literal["figure", "absent", "conflict"]]
+    fact: NotRequired[FactKind]
     issues: NotRequired[list[int]]
     ends: NotRequired[list[int]]
     block: NotRequired[int]
@@ -202,15 +205,16 @@ def _worst(checks: Iterable[ClaimCheck]) -> str:
     return min((check.verdict for check in checks), key=_BADNESS.index)
 
 
-FIGURE, CONFLICT, ABSENT = 0, 1, 2
-_FACTS: tuple[Literal["figure", "conflict", "absent"], ...] = ("figure", "conflict", "absent")
-"""What words may be: a figure that may be calculated; what the evidence has otherwise; what it lacks."""
+MARKED, FIGURE, CONFLICT, ABSENT = 0, 1, 2, 3
+_FACTS: tuple[FactKind, ...] = ("marked", "figure", "conflict", "absent")
+"""What words may be: marked by a tagger; a figure that may be calculated; what the evidence has otherwise; what it
+lacks."""
 
 
 def _facts(check: ClaimCheck, answer: str) -> Iterator[tuple[Span, int]]:
     """Yield where the answer has what the evidence contradicts, and the figures and quotations that it lacks.
 
-    A figure that may be calculated is marked whatever became of its claim.
+    A figure that may be calculated, and words that a tagger marks, are marked whatever became of their claim.
     """
     if (offset := check.claim.start) is None:
         return
@@ -226,11 +230,15 @@ def _facts(check: ClaimCheck, answer: str) -> Iterator[tuple[Span, int]]:
         span = Span(offset + figure.claim_start, offset + figure.claim_end)
         if span.start < span.end and answer[span.start : span.end] == figure.claim_text:
             yield span, FIGURE
+    for words in check.marked:
+        span = Span(offset + words.claim_start, offset + words.claim_end)
+        if span.start < span.end and answer[span.start : span.end] == words.claim_text:
+            yield span, MARKED
 
 
-def count_figures(pieces: Iterable[Piece]) -> int:
-    """Return how many figures an answer has that the evidence lacks; one may be cut into several pieces."""
-    return sum(is_figure for is_figure, _ in groupby(pieces, lambda piece: piece.get("fact") == "figure"))
+def count_facts(pieces: Iterable[Piece], kind: FactKind) -> int:
+    """Return how many places of an answer are a fact of this kind; one may be cut into several pieces."""
+    return sum(is_one for is_one, _ in groupby(pieces, lambda piece: piece.get("fact") == kind))
 
 
 def evidence_pieces(

@@ -126,6 +126,12 @@ def _answer(iteration: Iteration, part: int = 1) -> str:
         for figure in check.figures
         if (start := check.claim.start) is not None
     ]
+    marks += [
+        _Mark(start + words.claim_start, start + words.claim_end, REASON["words_marked"])
+        for check in iteration.claims
+        for words in check.marked
+        if (start := check.claim.start) is not None
+    ]
     references = iteration.citation_audit.citations
     marks += [_Mark(each.start, each.end, REFERENCE["fabricated"]) for each in references if each.status == "invalid"]
     shown = _marked(answer[:most], marks, _MARKS_SHOWN // part)

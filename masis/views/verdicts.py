@@ -6,7 +6,7 @@ from typing import Literal, NotRequired, TypedDict
 
 from masis.schema.audit import Citation, ClaimCheck, ReferenceCheck, ResolvedBy
 from masis.schema.run import Iteration
-from masis.schema.wording import figures_not_in_evidence, shortened
+from masis.schema.wording import figures_not_in_evidence, shortened, words_marked
 from masis.settings import OFFLINE
 from masis.views.words import REFERENCE, LabelData, label, model_words, verdict_word
 
@@ -126,6 +126,9 @@ def _claim_says(check: ClaimCheck) -> list[str]:
     if check.figures:
         figures = f"{figures_not_in_evidence([figure.claim_text for figure in check.figures])}."
         says = [*(each for each in says if each != figures), _sentence(figures)]
+    if check.marked:
+        marked = _sentence(f"{words_marked([words.claim_text for words in check.marked])}.")
+        says = [*(each for each in says if each != marked), marked]
     if not says or check.verified:
         unnamed = check.verdict == "supported" and not check.sources
         says = [WITHOUT_PASSAGE if unnamed else f"{verdict_word(check).meaning}.", *says]

@@ -209,6 +209,9 @@ SENTENCE: dict[str, Word] = {
 MISSING_FIGURE = Word("not in the evidence", "calm", "A figure that the evidence lacks; it may be calculated")
 """The mark of a figure in an answer that the evidence lacks."""
 
+MARKED_WORDS = Word("marked by a tagger", "calm", "A tagger finds no support for these words; look them up")
+"""The mark of words that a tagger holds unsupported."""
+
 FLAG: dict[str, Word] = {
     "invalid_reference": REFERENCE["fabricated"]._replace(text="fabricated citation"),
     "contradicted": VERDICT["contradicted"],
@@ -292,6 +295,9 @@ REASON: dict[ReviewCode, Word] = {
     "unconfirmed_claim": Word("not confirmed", "calm", f"{_NOT_CERTIFIED}: the checks could not decide a claim"),
     "figure_not_in_evidence": Word(
         "figure to check", "calm", f"{_NOT_CERTIFIED}: a figure isn't in the evidence; it may be calculated"
+    ),
+    "words_marked": Word(
+        "marked words", "calm", f"{_NOT_CERTIFIED}: a tagger finds no support for words of the answer"
     ),
     "revised": Word("revised", "calm", f"{_NOT_CERTIFIED}: the audit suggests a revision that nobody has read"),
     "low_confidence": Word("low confidence", "calm", f"{_NOT_CERTIFIED}: confidence is under the threshold"),

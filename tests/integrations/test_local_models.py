@@ -20,7 +20,7 @@ from masis.api.roles import addresses, check_models, estimate, pin_versions, pro
 from masis.cli import main
 from masis.errors import MissingExtra, MissingModel, SettingsError, StepError
 from masis.integrations.local import model_files, plugin, scoring, verifier
-from masis.integrations.local.label_mapping import Head, Labels, labels_of
+from masis.integrations.local.forms import Head, Labels
 from masis.integrations.local.scoring import _read
 from masis.integrations.local.verifier import (
     MOST,
@@ -62,7 +62,7 @@ def verdicts(folder: Path, *claims: str, **settings: Any) -> list[str]:
 def scorer_with(folder: Path, logits: Callable[[scoring.Encoded], Any]) -> scoring.LocalScorer:
     """The model's scorer with another engine."""
     whole = scoring.load(str(folder))
-    return scoring.LocalScorer(whole.labels, whole.encode, logits, whole.model)
+    return scoring.LocalScorer(whole.labels, whole.encoder, logits, whole.model)
 
 
 # an audit by such a model
@@ -140,6 +140,47 @@ def test_a_model_that_fails_leaves_its_claims_unscored(nli: Path) -> None:
     assert "no memory" in check.unscored.reason
 
 
+def test_a_passage_that_does_not_fit_confirms_nothing_and_leaves_other_claims_alone(tmp_path: Path) -> None:
+    folder = save_model(tmp_path / "short", in_evidence={"yes": (9.0, 0.0, 0.0)})
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "max_position_embeddings": 64}))
+    long = "Yes bridge is " + "long " * 60 + "."
+    settings = Settings(verifier=f"local:{folder}")
+    claims = ["The bridge is yes [1].", "It is " + "proven " * 70 + "."]
+    (check, longer) = verify_claims(claims, [{"id": "1", "text": long}], settings)
+    for each in (check, longer):
+        assert (each.verdict, each.support, each.quotes) == ("unverifiable", None, ())
+        assert "longer" in (each.issue or "")
+    assert [each.finding for each in check.references] == []
+    evidence = [{"id": "1", "text": long}, {"id": "2", "text": "Yes bridge."}]
+    (beside, *_) = verify_claims(["The bridge is [1].", claims[1]], evidence, settings)
+    assert (beside.verdict, beside.sources) == ("supported", ("2",))
+    assert [each.finding for each in beside.references] == ["unchecked"]
+
+
+def test_what_was_not_read_may_support_what_the_rest_does_not(tmp_path: Path) -> None:
+    folder = save_model(tmp_path / "short")
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "max_position_embeddings": 64}))
+    evidence = [{"id": "1", "text": "The bridge " + "long " * 60}, {"id": "2", "text": "The bridge."}]
+    (check,) = verify_claims(["The bridge is nothing [2]."], evidence, Settings(verifier=f"local:{folder}"))
+    assert check.verdict == "unverifiable"
+    (alone,) = verify_claims(["The bridge is nothing [2]."], evidence[1:], Settings(verifier=f"local:{folder}"))
+    assert alone.verdict == "unsupported"
+
+
+def test_labels_that_were_trained_each_for_itself_are_no_shares_of_one(tmp_path: Path) -> None:
+    folder = save_model(tmp_path / "multi", {"both": (3.0, 0.0, 3.0)})
+    (found,) = scoring.load(str(folder)).score([("a", "both")])
+    assert found is not None
+    assert found.supports < 0.5
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "problem_type": "multi_label_classification"}))
+    (found,) = scoring.load(str(folder)).score([("a", "both")])
+    assert found is not None
+    assert (found.supports, found.contradicts) == pytest.approx((0.9526, 0.9526), abs=1e-4)
+
+
 @pytest.mark.parametrize("score", [float("nan"), float("inf")])
 def test_what_is_no_number_is_no_verdict(tmp_path: Path, score: float) -> None:
     assert verdicts(save_model(tmp_path / "nan", {"x": (score, 0.0, 0.0)}), "The x is long.") == ["unscored"]
@@ -178,83 +219,7 @@ def test_thresholds_are_settings(tmp_path: Path) -> None:
     assert verdicts(folder, "The bridge maybe.", local_unsupported_to=0.7) == ["unsupported"]
 
 
-# what the outputs mean
-
-
-@pytest.mark.parametrize(
-    ("config", "expected"),
-    [
-        ({"id2label": NLI}, (0, 2, False)),
-        ({"id2label": {"0": "CONTRADICTION", "1": "NEUTRAL", "2": "ENTAILMENT"}}, (2, 0, False)),
-        ({"id2label": {"0": "entailment", "1": "not_entailment"}}, (0, None, False)),
-        ({"id2label": {"0": "hallucinated", "1": "consistent"}}, (1, None, False)),
-        ({"id2label": {"0": "contradiction", "1": "entailment"}}, (1, None, False)),
-        ({"id2label": {"0": "LABEL_0"}}, (0, None, False)),
-        ({"id2label": {"0": "hallucination"}}, (0, None, True)),
-        ({"id2label": {"0": "LABEL_0", "1": "LABEL_1"}, "_name_or_path": "a/MiniCheck-b"}, (1, None, False)),
-    ],
-)
-def test_the_meaning_of_the_outputs_is_read_from_the_configuration(config: dict[str, Any], expected: object) -> None:
-    found = labels_of({"architectures": ["RobertaForSequenceClassification"], **config}, "local:x", "config.json")
-    assert (found.supports, found.contradicts, found.inverted) == expected
-
-
-@pytest.mark.parametrize(
-    ("config", "field"),
-    [
-        ({"id2label": {"0": "LABEL_0", "1": "LABEL_1", "2": "LABEL_2"}}, "id2label"),
-        ({"id2label": {"0": "LABEL_0", "1": "LABEL_1"}}, "id2label"),
-        ({"num_labels": 2}, "id2label"),
-        ({"id2label": {"0": "positive", "1": "negative"}}, "id2label"),
-        ({"id2label": {"0": "entailment", "1": "supported"}}, "id2label"),
-        ({"id2label": {"1": "entailment", "2": "neutral"}}, "id2label"),
-        ({"architectures": ["BertForMaskedLM"]}, "architectures"),
-        ({"architectures": ["T5ForConditionalGeneration"], "model_type": "t5"}, "architectures"),
-        ({"architectures": ["TheirModel"], "auto_map": {"AutoModel": "theirs.TheirModel"}}, "auto_map"),
-    ],
-)
-def test_what_can_not_be_told_is_an_error_that_names_the_field(config: dict[str, Any], field: str) -> None:
-    with pytest.raises(SettingsError, match=rf"config\.json: {field}"):
-        labels_of({"architectures": ["BertForSequenceClassification"], **config}, "local:x", "config.json")
-
-
-TWO = {"0": "LABEL_0", "1": "LABEL_1"}
-T5_TAGGER = {"architectures": ["T5ForTokenClassification"], "model_type": "t5"}
-
-
-@pytest.mark.parametrize(
-    "config",
-    [
-        {"model_type": "HHEMv2", "architectures": ["HHEMv2ForSequenceClassification"]},
-        {**T5_TAGGER, "id2label": TWO},
-        {**T5_TAGGER, "num_labels": 2},
-        {**T5_TAGGER, "id2label": {"0": "hallucinated", "1": "consistent"}},
-    ],
-)
-def test_hhem_is_known_by_its_own_marks(config: dict[str, Any]) -> None:
-    found = labels_of(config, "local:x", "config.json")
-    assert (found.head, found.form, found.supports, found.inverted) == ("first_token", "hhem", 1, False)
-
-
-@pytest.mark.parametrize(
-    "config",
-    [
-        {"architectures": ["ModernBertForTokenClassification"], "model_type": "modernbert", "id2label": TWO},
-        {"architectures": ["ModernBertForTokenClassification"], "id2label": {"0": "supported", "1": "hallucinated"}},
-        {"architectures": ["EuroBertForTokenClassification"], "model_type": "eurobert", "num_labels": 2},
-        {"architectures": ["BertForTokenClassification"], "id2label": {"0": "not_hallucinated", "1": "hallucinated"}},
-        {"architectures": ["DebertaV2ForTokenClassification"], "id2label": {"0": "hallucinated", "1": "supported"}},
-        {"architectures": ["XLMRobertaForTokenClassification"]},
-        {"architectures": ["MT5ForTokenClassification"], "model_type": "mt5", "id2label": TWO},
-        {**T5_TAGGER, "id2label": {"0": "supported", "1": "hallucinated"}},
-        {**T5_TAGGER, "id2label": {"0": "O", "1": "B-PER"}},
-        {**T5_TAGGER, "num_labels": 3},
-        {**T5_TAGGER, "id2label": {"0": "LABEL_0"}},
-    ],
-)
-def test_a_classifier_of_words_is_not_taken_for_a_verifier(config: dict[str, Any]) -> None:
-    with pytest.raises(SettingsError, match="labels single words of an answer"):
-        labels_of(config, "local:hhem-like", "config.json")
+# what the outputs are
 
 
 @pytest.mark.parametrize("head", ["classes", "score"])

@@ -59,6 +59,40 @@ def save_model(
     return folder
 
 
+TAGGER = {"0": "supported", "1": "hallucinated"}
+
+
+def save_tagger(
+    folder: Path,
+    words: Mapping[str, Sequence[float]],
+    labels: Mapping[str, str] | None = None,
+    *,
+    seen: Mapping[str, Sequence[float]] | None = None,
+    made: Tokenizer | None = None,
+    **config: Any,
+) -> Path:
+    """Save a tagger: ``words`` have these two scores where they stand, all others (4, 0), which is support.
+
+    Words that are ``seen`` anywhere in the input add their scores to every token. ``made`` is another tokenizer than
+    one of whole words.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    vocabulary = "bridge is 120 metres long opened in 1931 the paris capital million".split()
+    if made is None:
+        made = tokenizer([*SPECIAL, *dict.fromkeys([*vocabulary, *words, *(seen or {})])])
+    made.save(str(folder / "tokenizer.json"))
+    own = np.tile(np.array([4.0, 0.0], dtype=np.float32), (made.get_vocab_size(), 1))
+    other = np.zeros_like(own)
+    for table, rows in ((own, words), (other, seen or {})):
+        for word, row in rows.items():
+            table[made.token_to_id(word)] = row
+    (folder / "model.onnx").write_bytes(tagger_graph(own, other))
+    whole = {"architectures": ["ModernBertForTokenClassification"], "model_type": "modernbert", "pad_token_id": 0}
+    whole |= {"id2label": dict(TAGGER if labels is None else labels)}
+    (folder / "config.json").write_text(json.dumps(whole | config))
+    return folder
+
+
 def tokenizer(known: Sequence[str]) -> Tokenizer:
     """A tokenizer that knows these words, and sets marks around one text or two."""
     made = Tokenizer(WordLevel({word: at for at, word in enumerate(known)}, unk_token="[UNK]"))
@@ -101,6 +135,27 @@ def graph(table: np.ndarray[Any, Any]) -> bytes:
             *(_field(5, _tensor(name, array)) for name, array in tensors.items()),
             *(_field(11, value) for value in inputs),
             _field(12, _value("logits", FLOAT, ("batch", "classes"))),
+        ]
+    )
+    return _number(1, 8) + _field(7, whole) + _field(8, _number(2, 13))
+
+
+def tagger_graph(own: np.ndarray[Any, Any], seen: np.ndarray[Any, Any]) -> bytes:
+    """A graph with two scores for each token: its own, and what the tokens anywhere in the input add to all."""
+    nodes = [
+        _node("Gather", ["own", "input_ids"], "each"),
+        _node("Gather", ["seen", "input_ids"], "there"),
+        _node("ReduceSum", ["there", "first"], "together", keepdims=1),
+        _node("Add", ["each", "together"], "logits"),
+    ]
+    tensors = {"own": own, "seen": seen, "first": np.array([1], dtype=np.int64)}
+    whole = b"".join(
+        [
+            *(_field(1, node) for node in nodes),
+            _field(2, b"tiny"),
+            *(_field(5, _tensor(name, array)) for name, array in tensors.items()),
+            _field(11, _value("input_ids", INT64, ("batch", "tokens"))),
+            _field(12, _value("logits", FLOAT, ("batch", "tokens", "classes"))),
         ]
     )
     return _number(1, 8) + _field(7, whole) + _field(8, _number(2, 13))

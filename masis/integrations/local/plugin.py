@@ -9,7 +9,8 @@ from masis.errors import MissingExtra, SettingsError
 from masis.integrations.local import PREFIX
 from masis.integrations.local.model_files import PIN, digest_of, downloaded, find, is_here, parse_name
 from masis.integrations.local.scoring import check, load
-from masis.integrations.local.verifier import LocalVerifier, version_of
+from masis.integrations.local.tagger import LocalTagger
+from masis.integrations.local.verifier import LocalRole, LocalVerifier, version_of
 from masis.offline.roles.verifier import OfflineVerifier
 from masis.settings import Settings
 
@@ -39,10 +40,11 @@ class Named:
         """Raise SettingsError or MissingExtra where the model can't be loaded here; a download that lacks is one."""
         check(self.name)
 
-    def filled(self, model: Any, settings: Settings) -> LocalVerifier:
+    def filled(self, model: Any, settings: Settings) -> LocalRole:
         """The verifier, its model loaded; what is left out is found offline. Raises as ``check`` does."""
         scorer = load(self.name, settings.local_threads)
-        return LocalVerifier(scorer, settings, OfflineVerifier().missing)
+        role = LocalTagger if scorer.labels.head == "tokens" else LocalVerifier
+        return role(scorer, settings, OfflineVerifier().missing)
 
 
 class Registry:

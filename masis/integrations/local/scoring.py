@@ -1,6 +1,5 @@
 """Scores pairs of evidence and claim with a model on this machine: ONNX through onnxruntime, else through PyTorch.
 
-Texts from outside are texts: a ``</s>`` in an answer is tokenised as the characters it is, not as the mark of an end.
 No code of a model's repository runs, and pickled weights are not read.
 """
 
@@ -10,27 +9,23 @@ import importlib
 import inspect
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from tokenizers import Tokenizer
 
 from masis.errors import SettingsError, StepError
 from masis.integrations import require
-from masis.integrations.local.label_mapping import HHEM_TYPE, MINICHECK_T5_WORDS, Labels, labels_of
+from masis.integrations.local.forms import HHEM_TYPE, MINICHECK_T5_WORDS, Labels, labels_of
+from masis.integrations.local.inputs import Array, Encoded, Encoder, Pair, Row, encoder_of
 from masis.integrations.local.model_files import ModelFolder, digest_of, digest_of_file, find, recorded
 from masis.schema.run import LocalModel
 
 BATCH = 16
-LONGEST = 512
-"""Tokens of evidence and claim together; windows are cut so that this rarely truncates, and then only the evidence."""
-
-Array = np.ndarray[Any, np.dtype[Any]]
-Pair = tuple[str, str]
-"""Evidence, claim."""
 
 
 class PairScore(NamedTuple):
@@ -43,12 +38,12 @@ class PairScore(NamedTuple):
     contradicts: float | None = None
 
 
-class Encoded(NamedTuple):
-    """A padded batch: token ids, 1 for each token that counts, and which of two texts each belongs to."""
+class TokenScore(NamedTuple):
+    """How probable a tagger holds it that the evidence lacks a token; ``start`` and ``end`` lie in the answer."""
 
-    ids: Array
-    mask: Array
-    types: Array
+    start: int
+    end: int
+    unsupported: float
 
 
 Engine = Callable[[Encoded], Array]
@@ -63,40 +58,98 @@ class LocalScorer:
     """A model that was loaded, ready to score. Safe to use from several threads, one batch at a time."""
 
     labels: Labels
-    encode: Callable[[Sequence[Pair]], Encoded]
+    encoder: Encoder
     engine: Engine
     model: LocalModel
-    scores: OrderedDict[Pair, PairScore] = field(default_factory=OrderedDict, repr=False)
+    scores: OrderedDict[Pair, PairScore | None] = field(default_factory=OrderedDict, repr=False)
     lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
-    def score(self, pairs: Sequence[Pair]) -> list[PairScore]:
+    def score(self, pairs: Sequence[Pair]) -> list[PairScore | None]:
         """Return a score for each pair, in order; pairs scored before are not scored again.
 
-        Raises StepError where the model fails or gives what is no number.
+        None stands for a pair that is longer than the model reads at once. Raises StepError where
+        the model fails or gives what is no number.
         """
-        known = {pair: score for pair in dict.fromkeys(pairs) if (score := self.scores.get(pair)) is not None}
+        known = {pair: self.scores[pair] for pair in dict.fromkeys(pairs) if pair in self.scores}
+        with self._failures_named(), self.lock:
+            rows = {pair: self.encoder.row(pair) for pair in dict.fromkeys(pairs) if pair not in known}
+            self._remember({pair: None for pair, row in rows.items() if row is None})
+        known |= dict.fromkeys((pair for pair, row in rows.items() if row is None), None)
         # Pairs of one length share a batch, so that little of it is padding.
-        new = [pair for pair in dict.fromkeys(pairs) if pair not in known]
-        new.sort(key=lambda pair: len(pair[0]) + len(pair[1]))
+        new = sorted(((pair, row) for pair, row in rows.items() if row is not None), key=lambda each: len(each[1].ids))
         for first in range(0, len(new), BATCH):
             batch = new[first : first + BATCH]
-            try:
-                with self.lock:
-                    logits = np.asarray(self.engine(self.encode(batch)), dtype=np.float64)
-                    found = dict(zip(batch, _read(logits, self.labels, len(batch)), strict=True))
-                    self.scores.update(found)
-                    while len(self.scores) > MOST_SCORES:
-                        self.scores.popitem(last=False)
-            except StepError:
-                raise
-            except Exception as error:
-                why = " ".join(str(error).split())[:200]
-                raise StepError(f"{self.model.name} could not score a claim ({type(error).__name__}: {why})") from error
+            with self._failures_named(), self.lock:
+                logits = self._logits([row for _, row in batch])
+                found = dict(zip((pair for pair, _ in batch), _read(logits, self.labels, len(batch)), strict=True))
+                self._remember(found)
             known |= found
         return [known[pair] for pair in pairs]
 
+    def tag(self, context: str, answer: str) -> tuple[TokenScore, ...] | None:
+        """Return a tagger's score of each token of an answer, read behind its context; None where both are too long.
+
+        Raises StepError where the model fails or gives what is no number.
+        """
+        with self._failures_named(), self.lock:
+            encoded = self.encoder.tagged(context, answer)
+            if encoded is None:
+                return None
+            row, tokens = encoded
+            shares = _read_tokens(self._logits([row]), self.labels, len(row.ids))
+        return tuple(TokenScore(token.start, token.end, float(shares[token.place])) for token in tokens)
+
+    def count(self, text: str) -> int:
+        """Return how many tokens a text has."""
+        with self.lock:
+            return self.encoder.count(text)
+
+    def _logits(self, rows: Sequence[Row]) -> Array:
+        return np.asarray(self.engine(self.encoder.batch(rows)), dtype=np.float64)
+
+    def _remember(self, found: Mapping[Pair, PairScore | None]) -> None:
+        self.scores.update(found)
+        while len(self.scores) > MOST_SCORES:
+            self.scores.popitem(last=False)
+
+    @contextmanager
+    def _failures_named(self) -> Iterator[None]:
+        try:
+            yield
+        except StepError:
+            raise
+        except Exception as error:
+            why = " ".join(str(error).split())[:200]
+            raise StepError(f"{self.model.name} could not score a claim ({type(error).__name__}: {why})") from error
+
+
+def _read_tokens(logits: Array, labels: Labels, length: int) -> Array:
+    """Return for each token how probable it is that the evidence lacks it."""
+    if labels.unsupported is None:
+        raise StepError("the model scores claims as a whole, where single words were to be marked")
+    if logits.ndim != 3 or logits.shape[1:] != (length, 2):
+        shape = " x ".join(str(size) for size in logits.shape)
+        raise StepError(f"the model gives outputs of {shape}, where two for each token were expected")
+    if not np.isfinite(logits).all():
+        raise StepError("the model gave what is no number")
+    shares: Array = _softmax(logits[0])[:, labels.unsupported]
+    return shares
+
+
+def _softmax(logits: Array) -> Array:
+    raised = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    shares: Array = raised / raised.sum(axis=-1, keepdims=True)
+    return shares
+
+
+def _sigmoid(logits: Array) -> Array:
+    shares: Array = 1 / (1 + np.exp(-np.clip(logits, -60, 60)))
+    return shares
+
 
 def _read(logits: Array, labels: Labels, number: int) -> Iterator[PairScore]:
+    if labels.head == "tokens":
+        raise StepError("the model marks single words, and confirms no claim as a whole")
     if labels.head == "first_token" and logits.ndim == 3:
         logits = logits[:, 0, :]
     if logits.ndim > 2:  # a token classifier whose config.json doesn't say so
@@ -108,12 +161,11 @@ def _read(logits: Array, labels: Labels, number: int) -> Iterator[PairScore]:
     if not np.isfinite(logits).all():
         raise StepError("the model gave what is no number")
     if labels.head == "score":
-        shares = 1 / (1 + np.exp(-np.clip(logits[:, 0], -60, 60)))
+        shares = _sigmoid(logits[:, 0])
         yield from (PairScore(float(1 - share if labels.inverted else share)) for share in shares)
         return
-    raised = np.exp(logits - logits.max(axis=1, keepdims=True))
-    shares = raised / raised.sum(axis=1, keepdims=True)
-    for row in shares:
+    # problem_type multi_label_classification: the outputs were trained each for itself.
+    for row in _sigmoid(logits) if labels.head == "independent" else _softmax(logits):
         yield PairScore(
             float(row[labels.supports]), None if labels.contradicts is None else float(row[labels.contradicts])
         )
@@ -139,9 +191,9 @@ def _loaded(name: str, digests: tuple[str, ...], threads: int) -> LocalScorer:
     """The digests are part of the key, so that what was replaced or corrected is loaded again."""
     found = find(name.partition(":")[2])
     labels = labels_of(found.config, found.name, str(found.folder / "config.json"))
-    encode = _encoder(found, labels)
+    encoder = encoder_of(found, labels, _fast_tokenizer)
     engine = _onnx_engine(found, threads) if found.format == "onnx" else _torch_engine(found, labels, threads)
-    return LocalScorer(labels, encode, engine, recorded(found))
+    return LocalScorer(labels, encoder, engine, recorded(found))
 
 
 def check(text: str) -> Labels:
@@ -150,78 +202,6 @@ def check(text: str) -> Labels:
     if found.format != "onnx":
         _require_torch()  # found, not imported: it takes seconds and much memory
     return labels_of(found.config, found.name, str(found.folder / "config.json"))
-
-
-# From texts to token ids.
-
-
-def _encoder(found: ModelFolder, labels: Labels) -> Callable[[Sequence[Pair]], Encoded]:
-    tokenizer = _tokenizer(found)
-    tokenizer.encode_special_tokens = True  # marks in a text from outside are characters
-    tokenizer.no_padding()
-    pad = found.config.get("pad_token_id")
-    padding = pad if isinstance(pad, int) and pad >= 0 else 0
-    longest, positions = LONGEST, found.config.get("max_position_embeddings")
-    if isinstance(positions, int) and positions > 8:
-        # RoBERTa's positions begin behind its padding id
-        begin = 2 if found.config.get("model_type") in ("roberta", "xlm-roberta", "camembert") else 0
-        longest = min(longest, positions - begin)
-
-    def encode(pairs: Sequence[Pair]) -> Encoded:
-        if labels.form == "pair":
-            tokenizer.enable_truncation(longest, strategy="only_first")
-            rows = [(each.ids, each.type_ids) for each in tokenizer.encode_batch(list(pairs))]
-        else:
-            tokenizer.no_truncation()
-            rows = [(ids, [0] * len(ids)) for ids in (_joined(tokenizer, pair, labels, longest) for pair in pairs)]
-        ids = np.full((len(rows), max(len(tokens) for tokens, _ in rows)), padding, dtype=np.int64)
-        mask, types = np.zeros_like(ids), np.zeros_like(ids)
-        for at, (tokens, kinds) in enumerate(rows):
-            ids[at, : len(tokens)], mask[at, : len(tokens)], types[at, : len(tokens)] = tokens, 1, kinds
-        return Encoded(ids, mask, types)
-
-    return encode
-
-
-def _joined(tokenizer: Any, pair: Pair, labels: Labels, longest: int) -> list[int]:
-    """Evidence and claim as one text, in the form the model was trained on."""
-    evidence, claim = pair
-    if labels.form == "hhem":
-        lead = "Determine if the hypothesis is true given the premise?\n\nPremise: "
-        tail = tokenizer.encode(f"\n\nHypothesis: {claim}").ids
-        start = [tokenizer.token_to_id("<pad>") or 0, *tokenizer.encode(lead, add_special_tokens=False).ids]
-    else:
-        lead = "predict: " if labels.form == "minicheck_t5" else ""
-        ends = tokenizer.encode("").ids  # the marks of beginning and end, as this tokenizer sets them
-        beginning, end = (ends[:-1], ends[-1:]) if ends else ([], [])
-        tail = [*end, *tokenizer.encode(claim, add_special_tokens=False).ids, *end]
-        start = [*beginning, *tokenizer.encode(lead, add_special_tokens=False).ids] if lead else beginning
-    body = tokenizer.encode(evidence, add_special_tokens=False).ids
-    return [*start, *body[: max(0, longest - len(start) - len(tail))], *tail][: longest * 2]
-
-
-def _tokenizer(found: ModelFolder) -> Any:
-    if path := found.file("tokenizer.json"):
-        try:
-            return Tokenizer.from_file(str(path))
-        except Exception as error:  # the library raises Exception itself
-            why = str(error)[:200]
-            raise SettingsError(f"{path}: can't be read ({why}). Fetch the model's files again.") from error
-    cure = "AutoTokenizer.from_pretrained(MODEL).save_pretrained(FOLDER)."
-    if found.format == "onnx":
-        raise SettingsError(
-            f"{found.name}: there is no tokenizer.json in {found.folder}. Make one with transformers: {cure}"
-        )
-    try:
-        made = _transformers().AutoTokenizer.from_pretrained(
-            str(found.folder), use_fast=True, local_files_only=True, trust_remote_code=False
-        )
-        return made.backend_tokenizer
-    except (OSError, ValueError, AttributeError, ImportError) as error:
-        why = " ".join(str(error).split())[:200]
-        raise SettingsError(
-            f"{found.name}: {found.folder} holds no tokenizer that can be read ({why}). Save one beside it: {cure}"
-        ) from error
 
 
 # From token ids to logits.
@@ -259,9 +239,11 @@ def _onnx_engine(found: ModelFolder, threads: int) -> Engine:
 def _torch_engine(found: ModelFolder, labels: Labels, threads: int) -> Engine:
     """Return PyTorch on the CPU, without gradients. Only what the model's ``forward`` takes is given."""
     transformers, torch = _transformers(), importlib.import_module("torch")
-    kind = {"first_token": "AutoModelForTokenClassification", "t5_words": "AutoModelForSeq2SeqLM"}.get(
-        labels.head, "AutoModelForSequenceClassification"
-    )
+    kind = {
+        "first_token": "AutoModelForTokenClassification",
+        "tokens": "AutoModelForTokenClassification",
+        "t5_words": "AutoModelForSeq2SeqLM",
+    }.get(labels.head, "AutoModelForSequenceClassification")
     try:
         if found.config.get("model_type") == HHEM_TYPE:
             model = _hhem(found, transformers)
@@ -336,6 +318,14 @@ _require_torch = partial(
     "Models in safetensors files need packages that are not installed (a model exported to ONNX needs neither)",
     *("local", "torch", "transformers"),
 )
+
+
+def _fast_tokenizer(folder: Path) -> Any:
+    """Return a tokenizer that isn't saved as tokenizer.json, in the form that is read here."""
+    made = _transformers().AutoTokenizer.from_pretrained(
+        str(folder), use_fast=True, local_files_only=True, trust_remote_code=False
+    )
+    return made.backend_tokenizer
 
 
 def _transformers() -> Any:

@@ -7,6 +7,9 @@ The verdict follows from the scores in code, with an abstain band between the th
     unsupported    no window supports it beyond ``local_unsupported_to``
     unverifiable   everything else: the model can't decide, which is no accusation
 
+A window that is longer, with the claim, than the model reads at once is not scored at all: it confirms nothing, and
+nothing counts as unsupported while part of what was chosen is unread.
+
 A window is a run of neighbouring sentences of one chunk, as long as such models read well, chosen by the words it
 shares with the claim. Words are counted in any language that writes them with letters; where a script writes no blanks,
 each character counts as one.
@@ -139,7 +142,7 @@ def choose(claim: str, evidence: Sequence[Evidence], cited: Sequence[str] = ()) 
 
 # The verdicts.
 
-VERSION = "1"
+VERSION = "2"
 """Raised whenever windows or verdicts come out otherwise than before for the same scores."""
 
 
@@ -155,16 +158,17 @@ DISAGREE_FROM = 0.5
 """From here on a window that says the opposite makes the windows disagree, and the verdict an abstention."""
 
 UNSUPPORTED_MOST = 0.5
+TOO_LONG = "Not confirmed: a passage is longer, with the claim, than the verifier model reads at once."
 
 Missing = Callable[[str, str, Sequence[ClaimCheck], Sequence[Evidence]], tuple[MissingPoint, ...]]
 """Finds what an answer leaves out: question, answer, checks, evidence."""
 
 
 @dataclass(frozen=True)
-class LocalVerifier:
-    """Judges each sentence that asserts something. What is left out is found by ``missing``, without the model.
+class LocalRole:
+    """What every verifier that a model on this machine fills has in common.
 
-    ``settings`` hold the thresholds: ``local_supported_from``, ``local_unsupported_to``, ``local_contradicted_from``.
+    What is left out is found by ``missing``, without the model.
     """
 
     scorer: LocalScorer
@@ -191,6 +195,26 @@ class LocalVerifier:
         """Return a claim for each sentence that asserts something."""
         return sentence_claims(audit)
 
+    def with_missing(
+        self,
+        checks: tuple[ClaimCheck, ...],
+        query: str,
+        answer: str,
+        evidence: Sequence[Evidence],
+        *,
+        completeness: bool,
+    ) -> Checked:
+        """Return checks with what the answer leaves out, where that is asked for."""
+        return Checked(checks, self.missing(query, answer, checks, evidence) if completeness and self.missing else ())
+
+
+@dataclass(frozen=True)
+class LocalVerifier(LocalRole):
+    """Judges each sentence that asserts something.
+
+    ``settings`` hold the thresholds: ``local_supported_from``, ``local_unsupported_to``, ``local_contradicted_from``.
+    """
+
     def verify(self, claims: Sequence[Claim], evidence: Sequence[Evidence]) -> tuple[ClaimCheck, ...]:
         """Return one check for each claim, in order; claims that the model fails on are unscored."""
         chosen = [choose(statement_of(claim), evidence, claim.cited) for claim in claims]
@@ -203,26 +227,34 @@ class LocalVerifier:
             scores = iter(self.scorer.score(pairs))
         except StepError as error:
             return tuple(each.check for each in failed(claims, error, self.scorer.model.name))
-        return tuple(
-            self._check(claim, [window._replace(**next(scores)._asdict()) for window in windows], evidence)
-            for claim, windows in zip(claims, chosen, strict=True)
-        )
+        checks = []
+        for claim, windows in zip(claims, chosen, strict=True):
+            given = [(window, next(scores)) for window in windows]
+            scored = [window._replace(**score._asdict()) for window, score in given if score is not None]
+            unread = frozenset(window.evidence_id for window, score in given if score is None)
+            checks.append(self._check(claim, scored, evidence, unread))
+        return tuple(checks)
 
     def check(
         self, claims: Sequence[Claim], query: str, answer: str, evidence: Sequence[Evidence], *, completeness: bool
     ) -> Checked:
         """Check every claim and, where asked, list what is left out."""
         checks = one_check_each(claims, self.verify(claims, evidence))
-        return Checked(checks, self.missing(query, answer, checks, evidence) if completeness and self.missing else ())
+        return self.with_missing(checks, query, answer, evidence, completeness=completeness)
 
-    def _check(self, claim: Claim, scored: Sequence[Window], evidence: Sequence[Evidence]) -> ClaimCheck:
+    def _check(
+        self, claim: Claim, scored: Sequence[Window], evidence: Sequence[Evidence], unread: frozenset[str]
+    ) -> ClaimCheck:
         if not scored:
-            return unverifiable((claim,), self.scorer.model.name)[0].check
+            nothing = unverifiable((claim,), self.scorer.model.name)[0].check
+            return nothing.model_copy(update={"issue": TOO_LONG}) if unread else nothing
         verdict = verdict_of(scored, self.settings)
+        if verdict == "unsupported" and unread:
+            verdict = "unverifiable"
         made: dict[str, Any] = {
             "claim": claim,
             "verdict": verdict,
-            "references": tuple(self._reference(cited, claim, scored, evidence) for cited in claim.cited),
+            "references": tuple(self._reference(cited, claim, scored, evidence, unread) for cited in claim.cited),
             "judged_by": self.scorer.model.name,
             "confidence": None,
         }
@@ -252,6 +284,8 @@ class LocalVerifier:
         elif verdict == "unsupported":
             made["confidence"] = 1 - best
             made["issue"] = f"No passage of the evidence supports this by the verifier model ({highest})."
+        elif unread:
+            made["issue"] = TOO_LONG
         elif best >= supported_from:
             made["issue"] = (
                 "Not confirmed: one passage supports this and another contradicts it, by the verifier model."
@@ -267,7 +301,12 @@ class LocalVerifier:
         return sorted(found, key=lambda each: -each.supports)
 
     def _reference(
-        self, cited: str, claim: Claim, scored: Sequence[Window], evidence: Sequence[Evidence]
+        self,
+        cited: str,
+        claim: Claim,
+        scored: Sequence[Window],
+        evidence: Sequence[Evidence],
+        unread: frozenset[str],
     ) -> ReferenceCheck:
         own = [each for each in scored if each.evidence_id == cited]
         best = max((each.supports for each in own), default=None)
@@ -275,6 +314,9 @@ class LocalVerifier:
         def finding(name: ReferenceFinding, reason: str, better: str | None = None) -> ReferenceCheck:
             return ReferenceCheck(evidence_id=cited, finding=name, support=best, better=better, reason=reason)
 
+        verdict = verdict_of(own, self.settings) if own else None
+        if cited in unread and verdict in (None, "unsupported"):
+            return finding("unchecked", "A passage of this chunk is longer than the verifier model reads at once.")
         if best is None:
             text = next((chunk.text for chunk in evidence if chunk.id == cited), "")
             return finding(
@@ -283,7 +325,6 @@ class LocalVerifier:
                 if text.strip()
                 else "This chunk has no text to check against.",
             )
-        verdict = verdict_of(own, self.settings)
         if verdict == "supported":
             return finding("supports", "It supports this.")
         supporting = self._supporting(scored)

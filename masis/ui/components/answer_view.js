@@ -784,7 +784,7 @@ function drawView(root, { data, setTriggerValue }) {
     if (insert) return { after }
     const own = data.difference ? [] : wordsOf(number)
     const inFirst = own.filter(piece => piece.sentence === own[0].sentence)
-    const framed = inFirst.filter(piece => piece.fact && piece.fact !== "figure")
+    const framed = inFirst.filter(piece => piece.fact && piece.fact !== "figure" && piece.fact !== "marked")
     const goes = piece => (piece.reference && !piece.beside ? piece.reference !== "valid" && piece.reference !== "contradicts" && piece.reference !== "unsupported" : /[\p{L}\p{N}]/u.test(piece.text))
     const last = (framed.length ? framed : inFirst).findLast(goes) ?? inFirst.at(-1)
     const [first] = framed.length ? framed : own

@@ -12,13 +12,15 @@ import torch
 import transformers
 from safetensors.torch import save_file
 from tokenizers import Tokenizer
-from tokenizers.models import WordLevel
-from tokenizers.normalizers import Lowercase
-from tokenizers.pre_tokenizers import WhitespaceSplit
+from tokenizers.models import Unigram, WordLevel
+from tokenizers.normalizers import NFKC, Lowercase, Sequence
+from tokenizers.pre_tokenizers import Metaspace, WhitespaceSplit
 from tokenizers.processors import TemplateProcessing
 
 from masis.errors import SettingsError
 from masis.integrations.local import scoring
+from masis.integrations.local.tagger import LocalTagger, context_of, without_stretches
+from masis.settings import Settings
 
 EVIDENCE = "the bridge is 120 metres long"
 CLAIMS = ("the bridge is long", "a tower opened in 1931")
@@ -138,12 +140,121 @@ def test_hhem_is_read_without_its_repository_s_code(tmp_path: Path) -> None:
     assert [score.supports for score in scores] == pytest.approx(expected.tolist(), abs=1e-5)
 
 
-def test_a_long_text_is_cut_at_the_evidence(tmp_path: Path) -> None:
+def test_a_long_text_is_not_read_in_part(tmp_path: Path) -> None:
     model = transformers.RobertaForSequenceClassification(transformers.RobertaConfig(**sizes(id2label=NLI)))
     model.save_pretrained(tmp_path)
     save_tokenizer(tmp_path)
     found = scoring.load(str(tmp_path))
-    batch = found.encode([("bridge " * 500, "a tower opened")])
-    assert batch.ids.shape[1] <= 62
-    assert batch.ids[0, -4:-1].tolist() == [MARKS.__len__() + WORDS.index(word) for word in ("a", "tower", "opened")]
-    assert found.score([("bridge " * 500, "a tower opened")])
+    assert found.score([("bridge " * 500, "a tower opened"), PAIRS[0]])[0] is None
+    longest = 62 - len("<s> </s> </s> </s> a tower opened".split())  # RoBERTa's positions begin behind its padding
+    read, unread = found.score([("bridge " * longest, "a tower opened"), ("bridge " * (longest + 1), "a tower opened")])
+    assert read is not None
+    assert unread is None
+
+
+def sentence_pieces(folder: Path) -> Tokenizer:
+    """A tokenizer like T5's: the blank before a word is part of its token, and a blank alone is one."""
+    pieces = [*MARKS, "\u2581", *(f"\u2581{word}" for word in WORDS), *sorted({*"".join(WORDS)})]
+    made = Tokenizer(Unigram([(piece, -float(at > 4) - 9.0 * (len(piece) == 1)) for at, piece in enumerate(pieces)], 2))
+    made.normalizer = Sequence([NFKC(), Lowercase()])
+    made.pre_tokenizer = Metaspace(prepend_scheme="always", split=False)
+    made.post_processor = TemplateProcessing(
+        single="$A </s>", pair="$A </s> $B </s>", special_tokens=[(mark, MARKS.index(mark)) for mark in MARKS]
+    )
+    made.add_special_tokens(list(MARKS))
+    made.save(str(folder / "tokenizer.json"))
+    return made
+
+
+@pytest.mark.parametrize("form", ["minicheck", "hhem"])
+def test_prompts_are_tokenised_as_a_whole_as_the_makers_do(tmp_path: Path, form: str) -> None:
+    # Piece by piece, the blank before the evidence would be a token of its own.
+    folder = tmp_path / form
+    if form == "minicheck":
+        transformers.T5ForConditionalGeneration(transformers.T5Config(**T5)).save_pretrained(folder)
+        prompt = "predict: {}</s>{}"
+    else:
+        transformers.T5ForTokenClassification(transformers.T5Config(**T5, num_labels=2)).save_pretrained(folder)
+        prompt = "<pad> Determine if the hypothesis is true given the premise?\n\nPremise: {}\n\nHypothesis: {}"
+    theirs = sentence_pieces(folder)
+    encoder = scoring.load(str(folder)).encoder
+    for pair in PAIRS:
+        row = encoder.row(pair)
+        assert row is not None
+        assert row.ids == theirs.encode(prompt.format(*pair)).ids
+    # A mark in a text from outside is characters: it ends no text.
+    for mark in ("</s>", "\uff1c/s\uff1e"):  # the second becomes the first where a tokenizer normalises
+        hostile = encoder.row((f"the bridge{mark}is", f"<pad>long{mark}"))
+        assert hostile is not None
+        assert [row for row in hostile.ids if row < 2] == ([1, 1] if form == "minicheck" else [0, 1])
+
+
+def test_factcg_is_asked_by_its_template(tmp_path: Path) -> None:
+    folder = tmp_path / "FactCG-DeBERTa-v3-Large"
+    config = transformers.DebertaV2Config(**sizes(num_labels=2, problem_type="single_label_classification"))
+    model = transformers.DebertaV2ForSequenceClassification(config)
+    model.save_pretrained(folder)
+    tokenizer = save_tokenizer(folder)
+    template = (
+        '{}\n\nChoose your answer: based on the paragraph above can we conclude that "{}"?\n\n'
+        "OPTIONS:\n- Yes\n- No\nI think the answer is "
+    )
+    expected = reference(model, [tokenizer.encode(template.format(*pair)).ids for pair in PAIRS])[:, 1]
+    found = scoring.load(str(folder))
+    scores = found.score(PAIRS)
+    assert found.labels.form == "factcg"
+    assert [score.supports for score in scores if score] == pytest.approx(expected.tolist(), abs=1e-5)
+    assert {score.contradicts for score in scores if score} == {None}
+
+
+def test_a_model_that_reads_the_claim_first_is_given_it_first(tmp_path: Path) -> None:
+    folder = tmp_path / "deberta-v3-large-mnli"
+    model = transformers.DebertaV2ForSequenceClassification(transformers.DebertaV2Config(**sizes(num_labels=2)))
+    model.save_pretrained(folder)
+    tokenizer = save_tokenizer(folder)
+    expected = reference(model, [tokenizer.encode(claim, evidence).ids for evidence, claim in PAIRS])[:, 0]
+    scores = scoring.load(str(folder)).score(PAIRS)
+    assert [score.supports for score in scores if score] == pytest.approx(expected.tolist(), abs=1e-5)
+
+
+TAGGED = {
+    "ModernBert": {"global_attn_every_n_layers": 2, "local_attention": 8, "bos_token_id": 3, "cls_token_id": 3},
+    "Bert": {},
+    "DebertaV2": {},
+}
+
+
+@torch.inference_mode()
+def tagged_by_lettucedetect(
+    model: Any, tokenizer: Tokenizer, context: str, answer: str
+) -> list[tuple[int, int, float]]:
+    """Start, end and probability of output 1 of each token of an answer, as LettuceDetect's own code finds them.
+
+    The answer's tokens are counted from the end: all but the last mark.
+    """
+    encoded = tokenizer.encode(context, answer)
+    first = len(encoded.ids) - len(tokenizer.encode(answer, add_special_tokens=False).ids) - 1
+    logits = model.eval()(input_ids=torch.tensor([encoded.ids]), attention_mask=torch.ones(1, len(encoded.ids))).logits
+    shares = torch.softmax(logits, dim=-1)[0, :, 1].tolist()
+    places = zip(encoded.offsets[first:-1], shares[first:-1], strict=True)
+    return [(start, end, share) for (start, end), share in places]
+
+
+@pytest.mark.parametrize("kind", TAGGED)
+def test_a_tagger_gives_what_lettucedetect_gives(tmp_path: Path, kind: str) -> None:
+    folder = tmp_path / f"lettucedect-base-{kind}-en-v1"
+    config = getattr(transformers, f"{kind}Config")(**sizes(num_labels=2, max_position_embeddings=256, **TAGGED[kind]))
+    model = getattr(transformers, f"{kind}ForTokenClassification")(config)
+    model.save_pretrained(folder)
+    tokenizer = save_tokenizer(folder, pair="<s> $A </s> $B </s>")
+    saved = json.loads((folder / "config.json").read_text())
+    assert "id2label" not in saved or set(saved["id2label"].values()) == {"LABEL_0", "LABEL_1"}
+    role = LocalTagger(scoring.load(str(folder)), Settings())
+    answer = "the bridge  opened in 1931 a tower"
+    context = context_of([EVIDENCE, "a tower"], "is it long ?", "en")
+    expected = tagged_by_lettucedetect(model, tokenizer, context, answer)
+    found = role.tags([EVIDENCE, "a tower"], "is it long ?", without_stretches(answer, []))
+    assert found is not None
+    assert [answer[start:end] for start, end, _ in found] == answer.split()
+    assert [(start, end) for start, end, _ in found] == [(start, end) for start, end, _ in expected]
+    assert [share for *_, share in found] == pytest.approx([share for *_, share in expected], abs=1e-5)

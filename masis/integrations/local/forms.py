@@ -1,0 +1,410 @@
+"""The recognised forms of verifier models: by which marks of a configuration each is known, and how it is read.
+
+A form says how evidence and claim go in and what the outputs mean. ``FORMS`` is the whole list: a
+model that matches no row is refused, since a guess could turn every verdict round. Facts about a
+model come from its own card and code, which each row names as its ``source``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Any, Literal, NamedTuple
+
+from masis.errors import SettingsError
+
+Head = Literal["classes", "independent", "score", "first_token", "t5_words", "tokens"]
+"""How scores come out: a softmax over classes; a sigmoid for each class; one logit; a softmax at the
+first token (HHEM 2); two words that a T5 decodes (MiniCheck); a softmax at every token (taggers)."""
+InputForm = Literal["pair", "claim_first", "joined", "minicheck_t5", "hhem", "factcg", "passages"]
+"""How texts go in: as the tokenizer's pair, evidence first or claim first; joined by the end mark;
+by the prompts of MiniCheck, HHEM and FactCG; passages and question before an answer (taggers)."""
+Meaning = Literal["supports", "contradicts", "neither", "lacks"]
+
+_WORDS: dict[Meaning, str] = {
+    "supports": "entailment entail entails entailed supported supports support consistent attributable faithful "
+    "grounded verified nothallucinated",
+    "contradicts": "contradiction contradict contradicts contradicted contradictory refutes refuted refute conflict "
+    "conflicting",
+    "neither": "neutral nei notenoughinfo notenoughinformation unknown unrelated unverifiable",
+    "lacks": "notentailment nonentailment notentailed unsupported notsupported inconsistent notconsistent "
+    "hallucination hallucinated notattributable unfaithful notfaithful ungrounded notgrounded "
+    "unverified",
+}
+# "true", "factual" and "correct" are left out on purpose: classifiers of fake news call their outputs
+# so and read no evidence, and other fact-checkers with these names want a prompt of their own
+# (varunteja99/hallucination-detector-deberta: "Knowledge: ... Question: ... Answer: ...").
+MEANINGS: dict[str, Meaning] = {word: meaning for meaning, words in _WORDS.items() for word in words.split()}
+"""What the names of outputs mean, by the name in small letters alone."""
+
+_GENERIC = re.compile(r"label_?\d+", re.IGNORECASE)
+HHEM_TYPE = "HHEMv2"
+MINICHECK_T5_WORDS = (3, 209)
+"""Ids of the words "0" and "1" in the vocabulary of Flan-T5, which MiniCheck decodes."""
+
+
+class Labels(NamedTuple):
+    """What the outputs mean: places among the classes; ``contradicts`` is None where no output says so.
+
+    ``inverted`` is true of a single score that is high where the claim is *not* supported.
+    ``unsupported`` is the place that a tagger marks a token with, None for a model that scores claims.
+    """
+
+    head: Head
+    form: InputForm
+    supports: int = 0
+    contradicts: int | None = None
+    inverted: bool = False
+    unsupported: int | None = None
+
+    @property
+    def words(self) -> str:
+        """Say in words what the model tells apart."""
+        if self.head == "tokens":
+            return "words that the evidence doesn't support; it marks them and confirms nothing"
+        if self.contradicts is not None:
+            return "supported, contradicted or neither"
+        return "one score of support" if self.head == "score" else "supported or not"
+
+
+class Marks(NamedTuple):
+    """What a configuration says of its model, as far as forms are told apart by it.
+
+    ``called`` holds the last parts of the model's name, of its folder and of the model it was made
+    from, in small letters. ``outputs`` are the names of the outputs, ``meanings`` what each means.
+    """
+
+    architecture: str
+    model_type: str
+    called: str
+    outputs: tuple[str, ...]
+    meanings: tuple[Meaning | None, ...]
+    problem_type: str | None
+
+    @property
+    def generic(self) -> bool:
+        """Return whether the outputs have numbers for names, so that they say nothing."""
+        return all(_GENERIC.fullmatch(name.strip()) for name in self.outputs)
+
+    @property
+    def described(self) -> str:
+        """Say what the configuration holds, for an error."""
+        shown = ", ".join(f"{at}: {name[:40]}" for at, name in enumerate(self.outputs[:6]))
+        parts = [f"architectures {self.architecture[:80] or 'none'}", f"model_type {self.model_type[:40] or 'none'}"]
+        parts.append(f"id2label ({shown})")
+        if self.problem_type:
+            parts.append(f"problem_type {self.problem_type[:40]}")
+        return ", ".join(parts)
+
+
+@dataclass(frozen=True)
+class Form:
+    """One row of the table: a kind of model whose input and outputs are known.
+
+    Args:
+        name: What people call it.
+        known_by: The marks, in words, for errors and docs.
+        source: Where its input and outputs are said.
+        labels: How it is read. Where ``meanings`` is None, the places are found by the outputs' names.
+        architectures: Ends of the class name that ``architectures`` in config.json may have.
+        called: Parts of the model's name of which one must be there; empty where any name will do.
+        model_types: Values of ``model_type`` of which one must be there; empty where any will do.
+        meanings: What the outputs mean, in order, where the makers' code fixes it. ``id2label`` may
+            then have numbers for names; names that say otherwise are refused.
+
+    """
+
+    name: str
+    known_by: str
+    source: str
+    labels: Labels
+    architectures: tuple[str, ...] = ()
+    called: tuple[str, ...] = ()
+    model_types: tuple[str, ...] = ()
+    meanings: tuple[Meaning, ...] | None = None
+
+    def matches(self, marks: Marks) -> bool:
+        """Return whether a configuration carries the marks of this form."""
+        return (
+            (not self.architectures or marks.architecture.endswith(self.architectures))
+            and (not self.called or any(part in marks.called for part in self.called))
+            and (not self.model_types or marks.model_type in self.model_types)
+            and (self.meanings is None or len(self.meanings) == len(marks.outputs))
+        )
+
+
+_SEQUENCE, _TOKENS = "ForSequenceClassification", "ForTokenClassification"
+
+FORMS: tuple[Form, ...] = (
+    Form(
+        "HHEM 2.1",
+        "model_type HHEMv2",
+        "vectara/hallucination_evaluation_model, modeling_hhem_v2.py; vectara/HCMBench, HHEM.py",
+        Labels("first_token", "hhem", supports=1),
+        model_types=(HHEM_TYPE,),
+    ),
+    # The same weights saved as transformers' own class. A T5 that tags words looks exactly like it
+    # and means the opposite by its second output, so the name has to say which it is.
+    Form(
+        "HHEM 2.1, exported",
+        "T5ForTokenClassification, two outputs and 'hhem' or 'hallucination_evaluation_model' in its name",
+        "vectara/HCMBench, HHEM.py",
+        Labels("first_token", "hhem", supports=1),
+        architectures=("T5ForTokenClassification",),
+        called=("hhem", "hallucination_evaluation_model"),
+        model_types=("", "t5"),
+        meanings=("lacks", "supports"),
+    ),
+    Form(
+        "HHEM 1",
+        "DebertaV2ForSequenceClassification, one output and 'hhem' or 'hallucination_evaluation_model' in its name",
+        "card of vectara/hallucination_evaluation_model at its revision hhem-1.0-open",
+        Labels("score", "pair"),
+        architectures=("DebertaV2ForSequenceClassification",),
+        called=("hhem", "hallucination_evaluation_model"),
+        meanings=("supports",),
+    ),
+    Form(
+        "MiniCheck-Flan-T5",
+        "T5ForConditionalGeneration and 'minicheck' in its name",
+        "Liyan06/MiniCheck, minicheck/inference.py",
+        Labels("t5_words", "minicheck_t5", supports=1),
+        architectures=("T5ForConditionalGeneration",),
+        called=("minicheck",),
+    ),
+    Form(
+        "MiniCheck-RoBERTa, MiniCheck-DeBERTa",
+        "RobertaForSequenceClassification or DebertaV2ForSequenceClassification, two outputs and 'minicheck' in its "
+        "name",
+        "Liyan06/MiniCheck, minicheck/inference.py",
+        Labels("classes", "joined", supports=1),
+        architectures=("RobertaForSequenceClassification", "DebertaV2ForSequenceClassification"),
+        called=("minicheck",),
+        meanings=("lacks", "supports"),
+    ),
+    Form(
+        "FactCG-DeBERTa",
+        "DebertaV2ForSequenceClassification, two outputs and 'factcg' in its name",
+        "derenlei/FactCG, factcg/utils.py and factcg/inference.py",
+        Labels("classes", "factcg", supports=1),
+        architectures=("DebertaV2ForSequenceClassification",),
+        called=("factcg",),
+        meanings=("lacks", "supports"),
+    ),
+    # Its card: textA is the hypothesis, textB the premise, and the output for neutral was removed.
+    Form(
+        "SelfCheckGPT's entailment model",
+        "DebertaV2ForSequenceClassification, two outputs and 'deberta-v3-large-mnli' in its name",
+        "card of potsawee/deberta-v3-large-mnli",
+        Labels("classes", "claim_first", supports=0),
+        architectures=("DebertaV2ForSequenceClassification",),
+        called=("deberta-v3-large-mnli",),
+        meanings=("supports", "contradicts"),
+    ),
+    Form(
+        "LettuceDetect",
+        "a token classifier with two outputs and 'lettuce' in its name",
+        "KRLabsOrg/LettuceDetect, lettucedetect/detectors/transformer.py and datasets/hallucination_dataset.py",
+        Labels("tokens", "passages", supports=0, unsupported=1),
+        architectures=(_TOKENS,),
+        called=("lettuce",),
+        meanings=("supports", "lacks"),
+    ),
+    Form(
+        "tagger of words",
+        "a token classifier with two outputs that id2label calls supported and hallucinated (or unsupported)",
+        "input as LettuceDetect; the places by id2label",
+        Labels("tokens", "passages"),
+        architectures=(_TOKENS,),
+    ),
+    Form(
+        "entailment or fact-checking",
+        "a sequence classifier whose id2label names the output for support (entailment, supported, consistent)",
+        "transformers, pipelines/text_classification.py: problem_type says softmax or sigmoid",
+        Labels("classes", "pair"),
+        architectures=(_SEQUENCE,),
+    ),
+)
+"""Every form, the narrower before the wider: the first that matches is taken."""
+
+
+def labels_of(config: Mapping[str, Any], name: str, place: str) -> Labels:
+    """Read what a model's outputs mean from its ``config.json``; some are known by their ``name`` as well.
+
+    Raises SettingsError, which names the ``place``, the field, what was found and what would be
+    accepted, where it can't be recognised.
+    """
+    marks = marks_of(config, name, place)
+    if config.get("auto_map") and not marks.architecture.endswith((_SEQUENCE, _TOKENS)):
+        raise _refused(place, marks, "auto_map: this model brings code of its own, which is not run.")
+    form = next((form for form in FORMS if form.matches(marks)), None)
+    if form is None and marks.architecture:
+        generates = marks.architecture.endswith(("ForConditionalGeneration", "ForCausalLM"))
+        raise _refused(
+            place,
+            marks,
+            f"architectures is {marks.architecture[:80]}, which "
+            + ("writes text. Serve it as a language model." if generates else "classifies no claims."),
+        )
+    labels = form.labels if form else Labels("classes", "pair")
+    if form and (form.meanings or form.model_types or labels.head == "t5_words"):
+        return _with_fixed_meaning(form, marks, place)
+    if labels.head == "tokens":
+        return _tagger(labels, marks, place)
+    return _by_names(labels, marks, config, place)
+
+
+def marks_of(config: Mapping[str, Any], name: str, place: str) -> Marks:
+    """Return what a configuration says of its model. Raises SettingsError where its outputs aren't numbered."""
+    architectures = config.get("architectures")
+    architecture = str(architectures[0]) if isinstance(architectures, list) and architectures else ""
+    outputs = _outputs(config, place)
+    meanings = tuple(MEANINGS.get(re.sub(r"[\W_]+", "", each).casefold()) for each in outputs)
+    problem = config.get("problem_type")
+    return Marks(
+        architecture,
+        str(config.get("model_type") or ""),
+        _called(name, place, str(config.get("_name_or_path") or "")),
+        outputs,
+        meanings,
+        str(problem) if problem else None,
+    )
+
+
+def _called(name: str, place: str, made_from: str) -> str:
+    """Return the parts of a name that may say which model it is.
+
+    Folders further up say nothing about it: ``models/minicheck-tests/nli`` is no MiniCheck.
+    """
+    text = re.sub(r"^local:|(?:[#@][\w.-]*+)++$", "", name.replace("\\", "/"))
+    parts = [part for part in text.split("/") if part and part != "onnx" and not part.endswith(".onnx")]
+    folder = PurePath(place).parent.name
+    return " ".join([*parts[-1:], folder, *made_from.replace("\\", "/").split("/")[-1:]]).casefold()
+
+
+def _with_fixed_meaning(form: Form, marks: Marks, place: str) -> Labels:
+    """Return how a model is read whose makers' code says what its outputs mean.
+
+    Raises SettingsError where their names say otherwise.
+    """
+    expected = form.meanings
+    if expected is None:
+        return form.labels
+    if not marks.generic and marks.meanings != expected:
+        raise _refused(
+            place, marks, f"id2label says something else than {form.name} means by its outputs: {', '.join(expected)}."
+        )
+    if marks.problem_type not in (None, "single_label_classification"):
+        raise _refused(place, marks, f"problem_type: {form.name} was trained on a single label.")
+    return form.labels
+
+
+def _tagger(labels: Labels, marks: Marks, place: str) -> Labels:
+    """Return how a token classifier is read whose outputs have names. Raises SettingsError for any other."""
+    if marks.architecture == "T5ForTokenClassification":
+        raise _refused(
+            place,
+            marks,
+            "architectures is T5ForTokenClassification, which labels single words or, in HHEM 2.1, whole claims, with "
+            "opposite meanings. Name its folder hhem if it is HHEM.",
+        )
+    if sorted(each or "" for each in marks.meanings) != ["lacks", "supports"]:
+        raise _refused(
+            place,
+            marks,
+            f"architectures is {marks.architecture[:80]}, which labels single words, and id2label does not tell which "
+            "output marks a word that the evidence lacks. If its card says that it reads passages and then the answer, "
+            'write it in, such as "id2label": {"0": "supported", "1": "hallucinated"}.',
+        )
+    if marks.problem_type not in (None, "single_label_classification"):
+        raise _refused(
+            place, marks, f"problem_type is {marks.problem_type[:40]}; a tagger has one label for each word."
+        )
+    return labels._replace(supports=marks.meanings.index("supports"), unsupported=marks.meanings.index("lacks"))
+
+
+def _by_names(labels: Labels, marks: Marks, config: Mapping[str, Any], place: str) -> Labels:
+    """Return how a sequence classifier is read, by the names of its outputs."""
+    problem = marks.problem_type
+    if problem not in (None, "single_label_classification", "multi_label_classification"):
+        raise _refused(place, marks, f"problem_type is {problem[:40]}, which gives no probability of support.")
+    if len(marks.outputs) == 1:
+        return _single_score(labels, marks, config, place)
+    supporting, denying, unknown = (
+        [at for at, meaning in enumerate(marks.meanings) if meaning == each]
+        for each in ("supports", "contradicts", None)
+    )
+    if len(supporting) != 1 or len(denying) > 1 or unknown:
+        raise _refused(
+            place,
+            marks,
+            "id2label does not tell which output means that the evidence supports the claim. If its card says that "
+            'it reads evidence and then the claim, write it in, such as "id2label": {"0": "entailment", '
+            '"1": "neutral", "2": "contradiction"} or {"0": "unsupported", "1": "supported"}.',
+        )
+    head: Head = "independent" if problem == "multi_label_classification" else "classes"
+    # With two classes, "contradiction" is the other side of a yes-or-no question, not a finding of its own.
+    contradicts = denying[0] if denying and len(marks.outputs) > 2 else None
+    return labels._replace(head=head, supports=supporting[0], contradicts=contradicts)
+
+
+def _single_score(labels: Labels, marks: Marks, config: Mapping[str, Any], place: str) -> Labels:
+    """Return how a model with one output is read. Raises SettingsError where it may be anything.
+
+    Rerankers and models of similarity have one output without a name too, and a passage about a
+    claim is very relevant to it whether or not it supports it. A low score of contradiction is no
+    support either: it is low for texts that have nothing to do with each other.
+    """
+    (meaning,) = marks.meanings
+    if meaning not in ("supports", "lacks"):
+        raise _refused(
+            place,
+            marks,
+            "id2label does not tell whether the one output is a score of support: rerankers and models of similarity "
+            'look the same. If its card says so, write it in: "id2label": {"0": "supported"}.',
+        )
+    own = config.get("sentence_transformers")
+    given = [
+        own.get("activation_fn") if isinstance(own, Mapping) else None,
+        config.get("sbert_ce_default_activation_function"),
+    ]
+    activation = next((str(each) for each in given if each), "Sigmoid")
+    if not activation.endswith("Sigmoid"):
+        raise _refused(place, marks, f"sentence_transformers: activation_fn is {activation[:80]}, not a sigmoid.")
+    return labels._replace(head="score", inverted=meaning == "lacks")
+
+
+def _outputs(config: Mapping[str, Any], place: str) -> tuple[str, ...]:
+    """Return the names of a model's outputs. Raises SettingsError where they aren't numbered."""
+    given = config.get("id2label")
+    if not isinstance(given, Mapping):
+        number = config.get("num_labels", 2)
+        return tuple(f"LABEL_{at}" for at in range(number if isinstance(number, int) and 0 < number < 100 else 2))
+    try:
+        names = {int(at): str(name) for at, name in given.items()}
+    except ValueError:
+        names = {}
+    if not names or sorted(names) != list(range(len(names))):
+        raise SettingsError(f'{place}: id2label must number the outputs from "0" on. Correct it.')
+    back = config.get("label2id")
+    if isinstance(back, Mapping) and any(back.get(name, at) != at for at, name in names.items()):
+        raise SettingsError(f"{place}: id2label and label2id number the outputs differently. Correct one of them.")
+    return tuple(names[at] for at in range(len(names)))
+
+
+def _refused(place: str, marks: Marks, why: str) -> SettingsError:
+    """Return an error that says what was found and what is accepted: for its kind of class, else every form."""
+    near = [
+        form
+        for form in FORMS
+        if marks.architecture and any(_kind(each) == _kind(marks.architecture) for each in form.architectures)
+    ]
+    accepted = "; ".join(f"{form.name} ({form.known_by})" for form in near) or ", ".join(form.name for form in FORMS)
+    return SettingsError(f"{place}: {why} Found: {marks.described}. Accepted: {accepted} (docs/models.md).")
+
+
+def _kind(architecture: str) -> str:
+    """Return what a class does, by the end of its name: ``ForTokenClassification``."""
+    return architecture[architecture.find("For") :]

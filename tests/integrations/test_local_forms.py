@@ -1,0 +1,210 @@
+"""Which models are recognised, by which marks, and what their outputs mean; what is not recognised is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from masis.errors import SettingsError
+from masis.integrations.local.forms import FORMS, labels_of
+from tests.integrations.tiny_models import NLI
+
+TWO = {"0": "LABEL_0", "1": "LABEL_1"}
+ONE = {"0": "LABEL_0"}
+DEBERTA = {"architectures": ["DebertaV2ForSequenceClassification"], "model_type": "deberta-v2"}
+ROBERTA = {"architectures": ["RobertaForSequenceClassification"], "model_type": "roberta"}
+T5_TOKENS = {"architectures": ["T5ForTokenClassification"], "model_type": "t5"}
+MODERN_TOKENS = {"architectures": ["ModernBertForTokenClassification"], "model_type": "modernbert"}
+
+
+def read(config: dict[str, Any], name: str = "local:org/x", place: str = "config.json") -> Any:
+    return labels_of(config, name, place)
+
+
+@pytest.mark.parametrize(
+    ("config", "expected"),
+    [
+        ({"id2label": NLI}, (0, 2, False)),
+        ({"id2label": {"0": "CONTRADICTION", "1": "NEUTRAL", "2": "ENTAILMENT"}}, (2, 0, False)),
+        ({"id2label": {"0": "entailment", "1": "not_entailment"}}, (0, None, False)),
+        ({"id2label": {"0": "hallucinated", "1": "consistent"}}, (1, None, False)),
+        ({"id2label": {"0": "contradiction", "1": "entailment"}}, (1, None, False)),
+        ({"id2label": {"0": "SUPPORTS", "1": "REFUTES", "2": "NOT ENOUGH INFO"}}, (0, 1, False)),
+        ({"id2label": {"0": "consistent"}}, (0, None, False)),
+        ({"id2label": {"0": "hallucination"}}, (0, None, True)),
+    ],
+)
+def test_the_meaning_of_the_outputs_is_read_from_their_names(config: dict[str, Any], expected: object) -> None:
+    found = read({**ROBERTA, **config})
+    assert (found.supports, found.contradicts, found.inverted) == expected
+    assert found.form == "pair"
+
+
+@pytest.mark.parametrize(
+    ("name", "config", "head", "form", "supports"),
+    [
+        ("local:vectara/hallucination_evaluation_model", {"model_type": "HHEMv2"}, "first_token", "hhem", 1),
+        ("local:models/hhem-2.1", {**T5_TOKENS, "id2label": TWO}, "first_token", "hhem", 1),
+        ("local:models/hhem-2.1", {**T5_TOKENS, "num_labels": 2}, "first_token", "hhem", 1),
+        (
+            "local:models/HHEM",
+            {**T5_TOKENS, "id2label": {"0": "hallucinated", "1": "consistent"}},
+            "first_token",
+            "hhem",
+            1,
+        ),
+        ("local:vectara/hallucination_evaluation_model@1.0", {**DEBERTA, "id2label": ONE}, "score", "pair", 0),
+        ("local:lytang/MiniCheck-RoBERTa-Large", {**ROBERTA, "id2label": TWO}, "classes", "joined", 1),
+        ("local:lytang/MiniCheck-DeBERTa-v3-Large", DEBERTA, "classes", "joined", 1),
+        (
+            "local:lytang/MiniCheck-Flan-T5-Large",
+            {"architectures": ["T5ForConditionalGeneration"], "model_type": "t5"},
+            "t5_words",
+            "minicheck_t5",
+            1,
+        ),
+        ("local:yaxili96/FactCG-DeBERTa-v3-Large", {**DEBERTA, "id2label": TWO}, "classes", "factcg", 1),
+        ("local:./factcg/onnx/model.onnx", DEBERTA, "classes", "factcg", 1),
+        ("local:potsawee/deberta-v3-large-mnli#0123456789ab", DEBERTA, "classes", "claim_first", 0),
+        ("local:org/x", {**ROBERTA, "_name_or_path": "a/MiniCheck-b"}, "classes", "joined", 1),
+        ("local:org/x", {**ROBERTA, "id2label": NLI, "_name_or_path": "a/MiniCheck-b"}, "classes", "pair", 0),
+        ("local:org/deberta-v3-large-mnli", {**DEBERTA, "id2label": NLI}, "classes", "pair", 0),
+    ],
+)
+def test_models_that_name_no_outputs_are_known_by_their_class_and_name(
+    name: str, config: dict[str, Any], head: str, form: str, supports: int
+) -> None:
+    found = read(config, name)
+    assert (found.head, found.form, found.supports, found.contradicts) == (
+        head,
+        form,
+        supports,
+        2 if config.get("id2label") == NLI else None,
+    )
+    assert found.unsupported is None
+
+
+@pytest.mark.parametrize(
+    ("name", "config", "unsupported"),
+    [
+        ("local:KRLabsOrg/lettucedect-base-modernbert-en-v1", MODERN_TOKENS, 1),
+        ("local:KRLabsOrg/lettucedect-base-modernbert-en-v1", {**MODERN_TOKENS, "id2label": TWO}, 1),
+        ("local:KRLabsOrg/tinylettuce-ettin-17m-en", {**MODERN_TOKENS, "num_labels": 2}, 1),
+        (
+            "local:KRLabsOrg/lettucedect-210m-eurobert-de-v1",
+            {"architectures": ["EuroBertForTokenClassification"], "auto_map": {"AutoModel": "m.EuroBert"}},
+            1,
+        ),
+        ("local:org/x", {**MODERN_TOKENS, "id2label": {"0": "supported", "1": "hallucinated"}}, 1),
+        ("local:org/x", {**MODERN_TOKENS, "id2label": {"0": "HALLUCINATED", "1": "SUPPORTED"}}, 0),
+        ("local:org/x", {"architectures": ["BertForTokenClassification"], "id2label": {"0": "0", "1": "1"}}, None),
+    ],
+)
+def test_a_tagger_marks_words_by_the_output_that_means_unsupported(
+    name: str, config: dict[str, Any], unsupported: int | None
+) -> None:
+    if unsupported is None:
+        with pytest.raises(SettingsError, match="which output marks a word"):
+            read(config, name)
+        return
+    found = read(config, name)
+    assert (found.head, found.form, found.unsupported) == ("tokens", "passages", unsupported)
+    assert "confirms nothing" in found.words
+
+
+@pytest.mark.parametrize(
+    ("config", "field"),
+    [
+        ({**ROBERTA, "id2label": {"0": "LABEL_0", "1": "LABEL_1", "2": "LABEL_2"}}, "id2label"),
+        ({**ROBERTA, "id2label": TWO}, "id2label"),
+        ({**ROBERTA, "num_labels": 2}, "id2label"),
+        ({**ROBERTA, "id2label": {"0": "positive", "1": "negative"}}, "id2label"),
+        ({**ROBERTA, "id2label": {"0": "entailment", "1": "supported"}}, "id2label"),
+        ({**ROBERTA, "id2label": {"1": "entailment", "2": "neutral"}}, "id2label"),
+        # A classifier of fake news reads no evidence.
+        ({**ROBERTA, "id2label": {"0": "false", "1": "true"}}, "id2label"),
+        ({**ROBERTA, "id2label": {"0": "factual", "1": "hallucinated"}}, "id2label"),
+        # Rerankers and models of similarity have one output without a name.
+        ({"architectures": ["XLMRobertaForSequenceClassification"], "id2label": ONE}, "id2label"),
+        ({**ROBERTA, "id2label": {"0": "contradiction"}}, "id2label"),
+        ({**ROBERTA, "id2label": {"0": "entailment", "1": "neutral"}, "label2id": {"entailment": 1}}, "id2label"),
+        ({**ROBERTA, "id2label": NLI, "problem_type": "regression"}, "problem_type"),
+        (
+            {
+                **ROBERTA,
+                "id2label": {"0": "supported"},
+                "sentence_transformers": {"activation_fn": "torch.nn.modules.linear.Identity"},
+            },
+            "sentence_transformers",
+        ),
+        ({"architectures": ["BertForMaskedLM"]}, "architectures"),
+        ({"architectures": ["T5ForConditionalGeneration"], "model_type": "t5"}, "architectures"),
+        ({"architectures": ["Qwen3ForCausalLM"], "_name_or_path": "lettucedect-v2-qwen-2b"}, "architectures"),
+        ({"architectures": ["TheirModel"], "auto_map": {"AutoModel": "theirs.TheirModel"}}, "auto_map"),
+        (MODERN_TOKENS, "architectures"),
+        ({"architectures": ["XLMRobertaForTokenClassification"]}, "architectures"),
+        ({**MODERN_TOKENS, "id2label": {"0": "O", "1": "B-PER"}}, "architectures"),
+        ({**MODERN_TOKENS, "id2label": {"0": "normal", "1": "contradiction", "2": "missing"}}, "architectures"),
+        (
+            {
+                **MODERN_TOKENS,
+                "id2label": {"0": "supported", "1": "hallucinated"},
+                "problem_type": "multi_label_classification",
+            },
+            "problem_type",
+        ),
+        # A T5 that tags words looks like HHEM 2.1 saved as transformers' class, and means the opposite.
+        ({**T5_TOKENS, "id2label": TWO}, "architectures"),
+        ({**T5_TOKENS, "id2label": {"0": "supported", "1": "hallucinated"}}, "architectures"),
+    ],
+)
+def test_what_can_not_be_told_is_an_error_that_names_the_field(config: dict[str, Any], field: str) -> None:
+    with pytest.raises(SettingsError, match=rf"config\.json: {field}"):
+        read(config)
+
+
+@pytest.mark.parametrize(
+    ("name", "config"),
+    [
+        ("local:org/MiniCheck-x", {**ROBERTA, "id2label": {"0": "supported", "1": "unsupported"}}),
+        ("local:org/FactCG-x", {**DEBERTA, "id2label": {"0": "supported", "1": "unsupported"}}),
+        ("local:org/FactCG-x", {**DEBERTA, "problem_type": "multi_label_classification"}),
+        ("local:org/lettucedect-x", {**MODERN_TOKENS, "id2label": {"0": "hallucinated", "1": "supported"}}),
+        ("local:org/hhem", {**T5_TOKENS, "id2label": {"0": "supported", "1": "hallucinated"}}),
+    ],
+)
+def test_names_that_say_otherwise_than_the_makers_code_are_refused(name: str, config: dict[str, Any]) -> None:
+    with pytest.raises(SettingsError, match=r"id2label says something else|problem_type"):
+        read(config, name)
+
+
+def test_folders_further_up_say_nothing_about_a_model() -> None:
+    for name in ("local:/data/minicheck-tests/nli", "local:C:\\factcg\\nli", "local:./hhem/nli/onnx/model.onnx"):
+        with pytest.raises(SettingsError, match="id2label does not tell"):
+            read({**DEBERTA, "id2label": TWO}, name)
+    # A relative name has no parts that tell: its folder does.
+    assert read(DEBERTA, "local:.", "/data/FactCG/config.json").form == "factcg"
+
+
+def test_several_labels_that_were_trained_each_for_itself_are_read_so() -> None:
+    found = read({**ROBERTA, "id2label": NLI, "problem_type": "multi_label_classification"})
+    assert (found.head, found.supports, found.contradicts) == ("independent", 0, 2)
+
+
+def test_a_refusal_says_what_was_found_and_what_would_be_accepted() -> None:
+    with pytest.raises(SettingsError) as refused:
+        read({**MODERN_TOKENS, "id2label": TWO, "problem_type": "single_label_classification"})
+    said = str(refused.value)
+    for part in ("ModernBertForTokenClassification", "modernbert", "0: LABEL_0, 1: LABEL_1", "single_label"):
+        assert part in said
+    assert "LettuceDetect (a token classifier" in said
+    assert "FactCG" not in said
+
+
+def test_every_form_is_in_the_docs_with_its_source_in_the_code() -> None:
+    docs = (Path(__file__).parents[2] / "docs" / "models.md").read_text(encoding="utf-8")
+    for form in FORMS:
+        assert form.source
+        assert form.name.split(",")[0] in docs, form.name
