@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -11,13 +12,13 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Error, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Error, Locator, Page, expect, sync_playwright
 
 import tools.serving
 from tests.browser.mounting import ADDRESS, Mounted
 from tools.browser import FLAGS, IDLE, installed_browser, settle
 
-__all__ = ["FLAGS", "IDLE", "Tab", "serving"]
+__all__ = ["FLAGS", "IDLE", "Tab", "bottom", "serving", "top", "until"]
 Scheme = Literal["light", "dark"]
 STILL: Literal["reduce"] = "reduce"
 """Pages that fade nothing in or out are drawn once, not sixty times a second."""
@@ -136,6 +137,28 @@ def _note_request(tab: Tab, url: str) -> None:
     parts = urlsplit(url)
     if parts.scheme in ("http", "https", "ws", "wss") and parts.hostname != "127.0.0.1":
         tab.elsewhere.append(url)
+
+
+def until(wanted: Callable[[], object], page: Page, what: str, seconds: int = 30) -> None:
+    """Wait for a state that ``expect`` has no word for: a place on the page, or what the server has stored.
+
+    The page goes on meanwhile. Fails, naming the state, where it isn't reached within ``seconds``.
+    """
+    deadline = time.monotonic() + seconds
+    while not wanted():
+        if time.monotonic() > deadline:
+            pytest.fail(f"never happened: {what}")
+        page.wait_for_timeout(50)
+
+
+def top(part: Locator) -> float:
+    """Return where a part of the page begins, in pixels below the window's upper edge."""
+    return float(part.evaluate("each => each.getBoundingClientRect().top"))
+
+
+def bottom(part: Locator) -> float:
+    """Return where a part of the page ends, in pixels below the window's upper edge."""
+    return float(part.evaluate("each => each.getBoundingClientRect().bottom"))
 
 
 @contextmanager

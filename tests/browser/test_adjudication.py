@@ -7,11 +7,11 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 
 from masis.schema.team import QueuePolicy
 from masis.services import Workbench, demo_cases
-from tests.browser.conftest import Tab, serving
+from tests.browser.conftest import Tab, bottom, serving, top, until
 from tests.browser.mounting import Mounted
 from tests.cases import with_copied_figure
 from tests.reviewing import ADA, decide
@@ -40,7 +40,7 @@ def test_a_lead_adjudicates_by_keys_and_sees_what_was_recorded(open_tab: Callabl
         heading = page.get_by_role("heading", name="Evidence (")
         change = page.get_by_text("Indeed.").first  # what a correction changes, without a scroll
         for part in (heading, page.get_by_role("button", name="Take Ben's decision"), change):
-            assert part.evaluate("each => each.getBoundingClientRect().bottom") < 900
+            expect(part).to_be_in_viewport(ratio=1)
         expect(reason).to_have_count(0)  # whether one is needed depends on the verdict
         expect(page.locator(".st-key-adjudicated-answer .answer .chosen").first).to_be_in_viewport()
         question = page.locator(".st-key-adjudicated-question")
@@ -49,12 +49,13 @@ def test_a_lead_adjudicates_by_keys_and_sees_what_was_recorded(open_tab: Callabl
         sheet = page.locator("dialog.sheet[open]")
         right = "(all, edge) => Math.max(...all.map(each => each.getBoundingClientRect().right)) - edge"
         edge = sheet.evaluate("each => each.getBoundingClientRect().right")
-        assert sheet.locator("dd").evaluate_all(right, edge) > -60, "no column of the sheet is empty"
+        terms = sheet.locator("dd")
+        until(lambda: terms.evaluate_all(right, edge) > -60, page, "no column of the sheet is empty")
         page.keyboard.press("h")
         page.mouse.click(20, 500)
         page.keyboard.press("ArrowDown")
         frame = "getComputedStyle(document.activeElement, '::before').boxShadow"
-        assert page.evaluate(f"[document.activeElement.tagName, {frame}]") == ["MAIN", "none"]
+        until(lambda: page.evaluate(f"[document.activeElement.tagName, {frame}]") == ["MAIN", "none"], page, "no frame")
         why = page.locator(".st-key-adjudicated-answer .why-panel")
         page.keyboard.press("f")
         expect(why).to_contain_text("Issue 1,")
@@ -63,8 +64,9 @@ def test_a_lead_adjudicates_by_keys_and_sees_what_was_recorded(open_tab: Callabl
         page.keyboard.press("Shift+F")
         expect(why).to_contain_text("Issue 1,")
         buttons = page.locator(".st-key-final-verdicts")
-        page.get_by_test_id("stMain").evaluate("each => each.scrollTo(0, 0)")  # where an arrow key has scrolled it
-        before = buttons.evaluate("each => each.getBoundingClientRect().top")
+        tab.settle()  # an arrow key scrolls gradually: what goes on scrolling would end elsewhere than at the top
+        page.get_by_test_id("stMain").evaluate("each => each.scrollTo(0, 0)")
+        before = top(buttons)
         page.keyboard.press("t")  # leads nowhere yet, and keeps no key back
         page.keyboard.type("xmob be 2")  # at once: the field is not there yet, and what follows the key is text
         expect(reason).to_have_value("mob be 2")
@@ -90,16 +92,18 @@ def test_a_lead_adjudicates_by_keys_and_sees_what_was_recorded(open_tab: Callabl
         left = page.locator(".st-key-final-act")  # what the correction leaves is said before it is recorded
         expect(left.get_by_text("2 of 2 issues left as they stand:")).to_be_visible()
         expect(left.get_by_text("chunk_9", exact=True)).to_be_visible()
-        assert page.locator(".st-key-final-changes .text").evaluate("each => each.scrollTop") > 0
+        made = page.locator(".st-key-final-changes .text")
+        until(lambda: made.evaluate("each => each.scrollTop > 0"), page, "the newest change is in view")
         expect(corrected).to_be_focused()
         page.keyboard.press("Control+Enter")
         expect(reason).to_be_focused()  # it is what is missing
-        refused = page.get_by_text("Nothing was recorded: a reason is missing")
-        button = page.get_by_role("button", name="A reason is needed")
-        tab.settle()
-        top = button.evaluate("each => each.getBoundingClientRect().top")
-        for part in (refused, changes.first, form.get_by_label("Note").first):  # nothing lies under the button
-            assert part.evaluate("each => each.getBoundingClientRect().bottom") <= top < 880
+        foot, note = page.locator(".st-key-final-act"), form.get_by_label("Note").first
+        expect(foot.get_by_text("Nothing was recorded: a reason is missing")).to_be_in_viewport()
+        expect(foot.get_by_role("button", name="A reason is needed")).to_be_in_viewport(ratio=1)
+        # the usual reasons lie over the correction, and push neither its changes nor the note under the foot
+        expect(page.locator(".st-key-final-usual li").last).to_be_in_viewport()
+        until(lambda: bottom(changes.first) < top(note), page, "the note is below what the correction changes")
+        until(lambda: bottom(note) <= top(foot), page, "the note is above what records the verdict")
         tab.settle()
         page.keyboard.press("Escape")
         page.keyboard.press("Shift+T")
@@ -109,10 +113,13 @@ def test_a_lead_adjudicates_by_keys_and_sees_what_was_recorded(open_tab: Callabl
         expect(page.locator(".st-key-final-usual li").first).to_be_visible()
         acts = """each => [getComputedStyle(each, '::placeholder').color,
           getComputedStyle(document.querySelector('[class*=st-key-take-] kbd')).opacity]"""
-        hint, dimmed = reason.evaluate(acts)
-        assert (hint == "rgba(0, 0, 0, 0)", float(dimmed) < 1) == (False, True), "in the field numbers are reasons"
+        in_field = "([hint, dimmed]) => hint !== 'rgba(0, 0, 0, 0)' && dimmed < 1"
+        until(
+            lambda: reason.evaluate(f"each => ({in_field})(({acts})(each))"), page, "in the field numbers are reasons"
+        )
         page.keyboard.press("Escape")
-        assert reason.evaluate(acts) == ["rgba(0, 0, 0, 0)", "1"], "beside it they take a decision"
+        beside = ["rgba(0, 0, 0, 0)", "1"]
+        until(lambda: reason.evaluate(acts) == beside, page, "beside the field numbers take a decision")
         page.keyboard.press("x")
         page.keyboard.type("x, even so 1", delay=20)  # what follows the key at once is typed, and is no key
         expect(reason).to_have_value("x, even so 1")
@@ -124,9 +131,9 @@ def test_a_lead_adjudicates_by_keys_and_sees_what_was_recorded(open_tab: Callabl
         expect(done).to_be_in_viewport()
         expect(page.get_by_text("1 left for you, 1 decided now")).to_be_visible()
         tab.settle()
-        assert page.get_by_test_id("stMain").evaluate("each => each.scrollTop") == 0, "the next case opens at its top"
-        moved = abs(buttons.evaluate("each => each.getBoundingClientRect().top") - before)
-        assert moved < 12, "what was recorded takes no line of its own above the buttons"
+        main = page.get_by_test_id("stMain")
+        until(lambda: main.evaluate("each => each.scrollTop === 0"), page, "the next case opens at its top")
+        until(lambda: abs(top(buttons) - before) < 12, page, "what was recorded takes no line above the buttons")
         with closing(Workbench.open(tmp_path / "team.db")) as workbench:
             kinds = [entry.decision and entry.decision.kind for entry in workbench.store.decisions.iterate()]
             assert kinds.count("adjudication") == 1
@@ -142,12 +149,11 @@ def test_a_lead_adjudicates_by_keys_and_sees_what_was_recorded(open_tab: Callabl
         tab.settle()
         expect(corrected).to_be_focused()
         page.keyboard.press("Escape")
-        main = page.get_by_test_id("stMain")
         main.evaluate("each => each.scrollTo(0, 400)")
         page.keyboard.press("n")
         expect(page).to_have_url(re.compile(DIFFERING[1]))
         expect(page.get_by_text("2 left for you")).to_be_in_viewport()
-        assert main.evaluate("each => each.scrollTop") == 0
+        until(lambda: main.evaluate("each => each.scrollTop === 0"), page, "it opens at its top")
         page.locator(".st-key-adjudicated-answer .mark.active").first.click()
         expect(page.locator(".why-panel .reason").first).to_be_visible()
         expect(page.get_by_text("Label this", exact=False)).to_have_count(0)  # no decision form is there
@@ -174,23 +180,11 @@ def test_a_lead_adjudicates_by_keys_and_sees_what_was_recorded(open_tab: Callabl
             expect(reason).not_to_be_focused()
             tab.settle()
             if key == "1":  # a side with a correction: what it changes and its note are in view as well
-                act = page.locator(".st-key-final-act").evaluate("each => each.getBoundingClientRect().top")
-                for part in (changes.first, form.get_by_label("Note").first):
-                    assert part.evaluate("each => each.getBoundingClientRect().bottom") <= act < 880
+                until(
+                    lambda: max(map(bottom, (changes.first, note))) <= top(foot) < 880, page, "they are above the foot"
+                )
                 page.set_viewport_size({"width": 900, "height": 900})
-                place = "each => each.getBoundingClientRect().toJSON()"
-                record, note, said = (
-                    page.locator(f".st-key-{name}").first.evaluate(place)
-                    for name in ("final-submit", "final-note", "adjudication-said")
-                )
-                assert note["bottom"] <= record["top"]
-                assert record["bottom"] < 900
-                assert record["height"] < 45, "the words of the button take one line"
-                above, below = (
-                    page.locator(f".st-key-{name}").evaluate(place) for name in ("adjudication-bar", "adjudication")
-                )
-                assert said["top"] - above["top"] < 60, "no blank line parts the bar from what it says"
-                assert below["top"] - above["bottom"] < 30
+                fits_a_narrow_window(page)
                 page.set_viewport_size({"width": 1440, "height": 900})
         page.keyboard.press("t")
         expect(reason).to_be_focused()
@@ -253,6 +247,19 @@ def test_a_lead_adjudicates_by_keys_and_sees_what_was_recorded(open_tab: Callabl
         page.get_by_role("link", name="Trust: agreement in detail").click()  # it opens there, not at the page's top
         expect(page.locator(".st-key-trust-view")).to_be_in_viewport()
         page.wait_for_function("document.querySelector('[data-testid=stMain]').scrollTop > 0")
+
+
+def fits_a_narrow_window(page: Page) -> None:
+    """Wait until bar, note and button of the form stand where they belong at 900 x 900."""
+    bar, said, case, note, record = (
+        page.locator(f".st-key-{name}").first
+        for name in ("adjudication-bar", "adjudication-said", "adjudication", "final-note", "final-submit")
+    )
+    until(lambda: bottom(note) <= top(record), page, "the note is above the button")
+    until(lambda: bottom(record) < 900, page, "the button is in view")
+    until(lambda: bottom(record) - top(record) < 45, page, "the words of the button take one line")
+    until(lambda: top(said) - top(bar) < 60, page, "no blank line parts the bar from what it says")
+    until(lambda: top(case) - bottom(bar) < 30, page, "the case begins below the bar")
 
 
 def test_an_issue_that_is_left_is_selected_in_the_correction(mount: Callable[..., Mounted]) -> None:

@@ -23,7 +23,7 @@ from masis.schema.review import Decision
 from masis.services import Workbench
 from masis.services.drafts import case_subject
 from masis.store.records import DecisionFilter
-from tests.browser.conftest import Tab
+from tests.browser.conftest import Tab, until
 from tests.cases import case_of
 from tests.reviewing import ADA, decide
 from tools.browser import settle
@@ -123,15 +123,6 @@ def ask(found: Locator) -> None:
     found.get_by_role("button", name="Submit").click(delay=40)
     expect(found.get_by_role("alert")).to_contain_text("Approve it all the same?")
     expect(found).to_have_attribute("data-ready", "true")
-
-
-def until(wanted: Callable[[], bool], page: Page, what: str, seconds: int = 30) -> None:
-    """Wait for a state outside the page, looking often."""
-    for _ in range(seconds * 20):
-        if wanted():
-            return
-        page.wait_for_timeout(50)
-    pytest.fail(f"never happened: {what}")
 
 
 def test_notices_leave_the_verdicts_in_their_place_and_the_name_is_remembered_by_the_browser(

@@ -12,9 +12,9 @@ from masis.api import stepwise
 from masis.schema.case import Case
 from masis.schema.review import TargetLabel
 from masis.settings import Settings
-from tests.browser.conftest import Tab
+from tests.browser.conftest import Tab, until
 from tests.browser.test_accessibility import AXE, grave
-from tests.browser.test_decision import ReviewServer, open_case, panel, until
+from tests.browser.test_decision import ReviewServer, open_case, panel
 from tests.cases import case_of
 from tests.reviewing import ADA
 from tools.browser import settle

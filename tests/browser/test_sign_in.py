@@ -23,8 +23,7 @@ from masis.schema.review import LogEntry
 from masis.services import Actor, Workbench
 from masis.services.reviews import SIGNED_IN_BY
 from masis.settings.sign_in import new_secret
-from tests.browser.conftest import serving
-from tests.browser.test_decision import until
+from tests.browser.conftest import serving, until
 from tests.cases import case_of
 from tests.reviewing import ADA
 from tools.browser import settle
