@@ -2,7 +2,7 @@
 
 Question first, then the answer, then the findings of the citation audit. Question and evidence stand before the answer,
 where all calls of a run share them. The bounds that the findings set are laid on in code afterwards
-(``masis/audit/evaluation.py``) and aren't told: a judge that knows them spends words on them and can't hold to them.
+(``masis/audit/evaluation.py``); the prompt has none, because a judge that knows them argues about them.
 """
 
 from __future__ import annotations
