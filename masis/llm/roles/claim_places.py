@@ -18,7 +18,7 @@ from masis.audit.revision import content_keys
 from masis.audit.text.assertions import asserts, citations_by_sentence, claim_within, plain_claim
 from masis.audit.text.comparison import sentence_form
 from masis.audit.text.quotes import Located, located
-from masis.llm.roles.replies import ListedClaim
+from masis.llm.roles.replies import JudgedClaim, ListedClaim
 from masis.llm.roles.verdicts import number_of
 from masis.schema.audit import CitationAudit, Claim, Sentence
 
@@ -104,6 +104,8 @@ class _Places:
         number = number_of(row.sentence)
         named = number - 1 if number is not None and 1 <= number <= len(self._audit.sentences) else None
         statement, words = row.meaning.strip(), row.words.strip()
+        if not words and not statement and named is None and isinstance(row, JudgedClaim):
+            words = next(filter(None, (passage.claim_words.strip() for passage in row.evidence)), "")
         place = self._of_words(words, named)
         if place is None:
             named = self._most_like(f"{words} {statement}") if named is None else named
