@@ -57,7 +57,7 @@ def supported(chunk: str, quote: str, **changes: Any) -> Row:
 def denied(quote: str = "A ticket for a car costs 140 crowns", chunk: str = "3", **changes: Any) -> Row:
     """The verdict on the false sentence as a careful model gives it."""
     against = canned.supporting(chunk, "contradicts", quote, "240 crowns")
-    given = {"evidence": [against], "verdict": "contradicted", "confidence": 0.95, "reasoning": "It costs 140."}
+    given: Row = {"evidence": [against], "verdict": "contradicted", "confidence": 0.95, "reasoning": "It costs 140."}
     return canned.judged(WRONG + 1, **(given | changes))
 
 

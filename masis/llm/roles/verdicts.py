@@ -126,9 +126,9 @@ def judge(claim: Claim, given: Verdict, chunks: Chunks, judged_by: str) -> Judge
     stances = _stances(word, passages)
     if word != "unverifiable" and not _sure(word, given):
         return Judged(_either_way(claim, given, judged_by), stances, denies=denies)
-    contradictions = tuple(
-        found for each in denied if (found := _contradiction(claim, each, chunks, given)) is not None
-    )
+    against = [found for each in denied if (found := _contradiction(claim, each, chunks, given)) is not None]
+    places = {(each.evidence_id, each.evidence_start, each.evidence_end): each for each in reversed(against)}
+    contradictions = tuple(reversed(places.values()))  # the first of each place
     supporting = any(each.credits and each.found for each in passages)
     check = ClaimCheck(
         claim=claim,
