@@ -35,6 +35,8 @@ _WIDE_LEAST = 4
 """Characters that an uncovered stretch must have in scripts that set no blanks, about two words."""
 _STEM = 5
 """Letters by which words are compared, so that ``opened`` and ``opening`` are one."""
+_NO_NEGATION = re.compile(r"\b(?:sin embargo|no obstante)\b")
+"""Spanish for "however": a negation by its words alone."""
 _EDGES = " \t\n,;:.!?()[]–—-，、；：。"
 
 
@@ -212,9 +214,13 @@ def _uncovered(sentence: Claim, claims: Sequence[Claim]) -> Iterator[tuple[int, 
         if start <= at:
             continue
         gap = text[at:start]
-        if _wide_gap(gap, claims) or any(_tells(word, said) for word in _WORD.findall(gap.casefold())):
+        if _wide_gap(gap, claims) or any(_tells(word, said) for word in _words(gap)):
             lead = len(gap) - len(gap.lstrip(_EDGES))
             yield at + lead, at + len(gap.rstrip(_EDGES))
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(_NO_NEGATION.sub(" ", text.casefold()))
 
 
 def _wide_gap(gap: str, claims: Sequence[Claim]) -> bool:
