@@ -121,9 +121,23 @@ def negates(text: str) -> bool:
     return any(map(is_negation, words)) or _NEGATION_WITHOUT_BLANKS.search(text) is not None
 
 
+_JOINING = frozenset(
+    """addition additionally also altogether besides conclusion consequently contrast example finally furthermore hence
+    however instance likewise moreover namely nevertheless nonetheless overall similarly summary then therefore thereby
+    thus well
+    außerdem beispiel beispielsweise daher darüber dennoch deshalb ferner folglich hinaus hingegen insgesamt jedoch
+    nämlich schließlich somit zudem zusammenfassend zusätzlich
+    ailleurs ainsi cependant conclusion donc effet enfin exemple outre pourtant revanche toutefois résumé
+    además ejemplo embargo finalmente igualmente obstante resumen también
+    anche inoltre esempio infine quindi tuttavia bijvoorbeeld bovendien daarnaast echter tenslotte
+    além disso exemplo porém portanto também кроме того например однако поэтому также""".split()
+)
+"""Words of phrases that join sentences and assert nothing ("in addition", "zum Beispiel", "sin embargo")."""
+
+
 def is_function_word(word: str) -> bool:
     """Return whether a word in lower case only joins others ("the", "und") or opens sentences in some language."""
-    return word in _FUNCTION_WORDS or word in STARTERS
+    return word in _FUNCTION_WORDS or word in STARTERS or word in _JOINING
 
 
 class Guess(NamedTuple):

@@ -28,8 +28,8 @@ from masis.services.audits import AuditService
 from masis.settings import Settings
 from masis.views.batches import BatchSummary
 from tests.cli.running import Masis, case, lines, start
-from tests.llm.test_verifier import LONG_EVIDENCE as EVIDENCE
-from tests.llm.test_verifier import _refuse_long, audited
+from tests.llm.test_evidence_window import LONG_EVIDENCE as EVIDENCE
+from tests.llm.test_evidence_window import _refuse_long, audited
 from tests.reviewing import ADA
 from tests.served_replies import Request, says
 from tests.serving_models import ModelServer

@@ -18,7 +18,7 @@ from masis.audit.revision import content_keys
 from masis.audit.text.assertions import asserts, citations_by_sentence, claim_within, plain_claim
 from masis.audit.text.comparison import sentence_form
 from masis.audit.text.quotes import Located, located
-from masis.llm.roles.replies import ListedClaim
+from masis.llm.roles.replies import JudgedClaim, ListedClaim
 from masis.llm.roles.verdicts import number_of
 from masis.schema.audit import CitationAudit, Claim, Sentence
 
@@ -35,6 +35,8 @@ _WIDE_LEAST = 4
 """Characters that an uncovered stretch must have in scripts that set no blanks, about two words."""
 _STEM = 5
 """Letters by which words are compared, so that ``opened`` and ``opening`` are one."""
+_NO_NEGATION = re.compile(r"\b(?:sin embargo|no obstante)\b")
+"""Spanish for "however": a negation by its words alone."""
 _EDGES = " \t\n,;:.!?()[]–—-，、；：。"
 
 
@@ -104,6 +106,8 @@ class _Places:
         number = number_of(row.sentence)
         named = number - 1 if number is not None and 1 <= number <= len(self._audit.sentences) else None
         statement, words = row.meaning.strip(), row.words.strip()
+        if not words and not statement and named is None and isinstance(row, JudgedClaim):
+            words = next(filter(None, (passage.claim_words.strip() for passage in row.evidence)), "")
         place = self._of_words(words, named)
         if place is None:
             named = self._most_like(f"{words} {statement}") if named is None else named
@@ -210,9 +214,13 @@ def _uncovered(sentence: Claim, claims: Sequence[Claim]) -> Iterator[tuple[int, 
         if start <= at:
             continue
         gap = text[at:start]
-        if _wide_gap(gap, claims) or any(_tells(word, said) for word in _WORD.findall(gap.casefold())):
+        if _wide_gap(gap, claims) or any(_tells(word, said) for word in _words(gap)):
             lead = len(gap) - len(gap.lstrip(_EDGES))
             yield at + lead, at + len(gap.rstrip(_EDGES))
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(_NO_NEGATION.sub(" ", text.casefold()))
 
 
 def _wide_gap(gap: str, claims: Sequence[Claim]) -> bool:

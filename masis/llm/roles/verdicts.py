@@ -15,7 +15,7 @@ from typing import NamedTuple, get_args
 
 from masis.audit.calculations import check_calculation, unknown_operands
 from masis.audit.citations.hedges import hedges
-from masis.audit.languages import negates
+from masis.audit.languages import is_function_word, negates
 from masis.audit.markers import index_of
 from masis.audit.markers.source_words import RESULT_WORD, SOURCE_WORD
 from masis.audit.measures.scores import normalised
@@ -47,6 +47,7 @@ _SUPPORT: dict[ClaimVerdict, float | None] = {
 _SCORE: dict[Stance, float] = {"supports": 1.0, "supports_together": 0.5, "contradicts": 1.0}
 _STANCES: dict[str, Stance] = {word: word for word in get_args(Stance)}
 _EITHER_WAY = "either_way"
+_READ_IN_TWO_WAYS = "This, or the evidence, can be read in two ways."
 _VERDICTS: dict[str, ClaimVerdict] = {
     **{word: word for word in get_args(ClaimVerdict) if word != "unscored"},
     _EITHER_WAY: "unverifiable",
@@ -88,11 +89,13 @@ class Judged(NamedTuple):
     """A claim's check, and what the verifier said of each chunk it spoke of.
 
     ``doubt`` says why the verdict can't count, in a sentence for whoever judges the claim again; empty where it does.
+    ``denies`` says that the verifier spoke against the claim, whether that counts or not.
     """
 
     check: ClaimCheck
     stances: Mapping[str, Stance] = {}
     doubt: str = ""
+    denies: bool = False
 
 
 def judge(claim: Claim, given: Verdict, chunks: Chunks, judged_by: str) -> Judged:
@@ -116,15 +119,16 @@ def judge(claim: Claim, given: Verdict, chunks: Chunks, judged_by: str) -> Judge
     denied = [each for each in passages if each.stance == "contradicts" and each.found]
     if denied and word in ("unsupported", "partial"):
         word = "contradicted"  # a passage that denies the claim counts, whatever word goes with it
+    denies = word == "contradicted" or any(each.stance == "contradicts" for each in passages)
     doubt = _doubt(word, claim, given, passages, chunks)
     if doubt:
-        return _doubted(claim, doubt, judged_by)
+        return _doubted(claim, doubt, judged_by)._replace(denies=denies)
     stances = _stances(word, passages)
     if word != "unverifiable" and not _sure(word, given):
-        return Judged(_either_way(claim, given, judged_by), stances)
-    contradictions = tuple(
-        found for each in denied if (found := _contradiction(claim, each, chunks, given)) is not None
-    )
+        return Judged(_either_way(claim, given, judged_by), stances, denies=denies)
+    against = [found for each in denied if (found := _contradiction(claim, each, chunks, given)) is not None]
+    places = {(each.evidence_id, each.evidence_start, each.evidence_end): each for each in reversed(against)}
+    contradictions = tuple(reversed(places.values()))  # the first of each place
     supporting = any(each.credits and each.found for each in passages)
     check = ClaimCheck(
         claim=claim,
@@ -140,7 +144,24 @@ def judge(claim: Claim, given: Verdict, chunks: Chunks, judged_by: str) -> Judge
         sources_disagree=bool(contradictions) and supporting,
         abstained="either_way" if given.verdict == _EITHER_WAY else None,
     )
-    return Judged(check, stances)
+    return Judged(check, stances, denies=denies)
+
+
+def judged_again(first: Judged | None, second: Judged) -> Judged:
+    """Return what holds after a claim was judged again: the second verdict, unless there is none.
+
+    A model that spoke against a claim, and calls it supported when it is asked for the words, has said two things:
+    the claim is not confirmed.
+    """
+    if first is None:
+        return second
+    if second.check.verdict == "unscored":
+        return first
+    if first.denies and second.check.verdict == "supported":
+        issue = f"The verifier first spoke against this and then called it supported. {first.doubt}".strip()
+        undecided = _undecided(second.check.claim, "unverifiable", issue, second.check.judged_by)
+        return first._replace(check=undecided.model_copy(update={"abstained": "either_way"}), stances=second.stances)
+    return second
 
 
 def worse(first: Judged | None, second: Judged) -> Judged:
@@ -285,17 +306,23 @@ class _Placed(NamedTuple):
 
 
 _WORD = re.compile(r"[^\W_]+")
+_WIDE = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff]{3}")
+"""Three characters of a script that sets no blanks, or of Korean: about a word with its particle."""
 
 
 def _says_anything(quote: str, text: str) -> bool:
-    """Return whether a quotation has words enough to say something: two, or a figure, or all of a short chunk."""
-    words = _WORD.findall(quote)
-    return (
-        len(words) >= WORDS_LEAST
-        or any(any(map(str.isdigit, word)) for word in words)
-        or sum(map(len, words)) >= CHARACTERS_LEAST
-        or (bool(words) and quote.strip(" .\"'") == text.strip(" .\"'"))
-    )
+    """Return whether a quotation says something: it has a figure, or is all of a short chunk, or has words enough.
+
+    Words enough are two words, a long one or some characters of a script without blanks; not all of them may be
+    function words: "of the" stands in every chunk.
+    """
+    words = _WORD.findall(quote.casefold())
+    if any(any(map(str.isdigit, word)) for word in words):
+        return True
+    if words and quote.strip(" .\"'") == text.strip(" .\"'"):
+        return True
+    enough = len(words) >= WORDS_LEAST or sum(map(len, words)) >= CHARACTERS_LEAST or _WIDE.search(quote) is not None
+    return enough and not all(map(is_function_word, words))
 
 
 def _doubt(word: ClaimVerdict, claim: Claim, given: Verdict, passages: Sequence[_Placed], chunks: Chunks) -> str:
@@ -311,6 +338,8 @@ def _doubt(word: ClaimVerdict, claim: Claim, given: Verdict, passages: Sequence[
         if _says_nothing_is_said(claim) and all(each.stance == "leaves_open" for each in passages):
             return ""
         return _not_found("supports", crediting)
+    if misquoted := [each for each in passages if each.stance == "contradicts" and not each.found]:
+        return _not_found("denies", misquoted)
     if not any(each.found for each in alone) and not all(each.found for each in crediting):
         return _not_found("supports", [each for each in crediting if not each.found])
     return _wrong_calculation(given, chunks)
@@ -443,7 +472,7 @@ _SOURCES: dict[ClaimVerdict, tuple[Stance, ...]] = {
 def _issue(word: ClaimVerdict, given: Verdict, passages: Sequence[_Placed]) -> str | None:
     parts = []
     if word != "supported":
-        parts.append(given.reasoning.strip())
+        parts.append(given.reasoning.strip() or (_READ_IN_TWO_WAYS if given.verdict == _EITHER_WAY else ""))
     unquoted = [
         each.chunk
         for each in passages

@@ -55,6 +55,7 @@ from masis.llm.roles.verdicts import (
     failed,
     judge,
     judge_by_number,
+    judged_again,
     of_passages,
     unverifiable,
     with_references,
@@ -124,11 +125,6 @@ class _Part(NamedTuple):
     replied: bool = True
 
 
-def _settled(first: Judged | None, second: Judged) -> Judged:
-    """Return what holds after a claim was judged again: the second verdict, unless there is none."""
-    return first if first is not None and second.check.verdict == "unscored" else second
-
-
 @dataclass(frozen=True)
 class ModelVerifier:
     """Finds what an answer asserts and judges each assertion by the evidence.
@@ -180,7 +176,9 @@ class ModelVerifier:
         )
         given: dict[Claim, Judged] = {}
         for claim, row in zip(place_claims(reply.claims, text, audit), reply.claims, strict=True):
-            given[claim] = worse(given.get(claim), judge(claim, row, known, self.asker.name))
+            judged = judge(claim, row, known, self.asker.name)
+            if claim.text or judged.denies:  # a row that names nothing of the answer confirms nothing of it
+                given[claim] = worse(given.get(claim), judged)
         found = in_order([*given, *passed_over(given, audit)])
         # What the list passed over, or judged in a way that can't be followed, is asked about on its own: neither a
         # careless reply nor an answer that tells the model what to skip keeps it from being judged.
@@ -191,7 +189,7 @@ class ModelVerifier:
             if isinstance(part, _Part):
                 for each in part.judged:
                     claim = each.check.claim
-                    given[claim] = _settled(given.get(claim), each)
+                    given[claim] = judged_again(given.get(claim), each)
         missing = self._points(reply.missing, known) if completeness else ()
         return found, Checked(with_references([given[claim] for claim in found], known), missing)
 
@@ -268,7 +266,7 @@ class ModelVerifier:
         second = {each.check.claim: each for each in again.judged}
         return _Part(
             tuple(
-                _settled(each, second[claim]) if (claim := each.check.claim) in second else each
+                judged_again(each, second[claim]) if (claim := each.check.claim) in second else each
                 for each in first.judged
             )
         )

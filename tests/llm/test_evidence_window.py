@@ -1,0 +1,128 @@
+"""Evidence beyond a model's context: what is sent instead, and what is not concluded from what wasn't read."""
+
+from __future__ import annotations
+
+import pytest
+
+import masis
+from masis.errors import ContextFull, ProviderFailed
+from masis.llm.roles.evidence_window import LEAST, narrowed
+from masis.llm.roles.prompting import Prompt
+from masis.llm.roles.verifier import Extractions, ModelVerifier
+from masis.schema.audit import Claim
+from masis.schema.case import Evidence
+from masis.schema.run import Run
+from masis.settings import Settings
+from tests.cases import case_of
+from tests.llm.canned import supporting, verdict
+from tests.llm.scripted_asker import ScriptedAsker
+from tests.serving_models import Behaviour, ModelServer, Request
+
+FILLER = "Nothing of note was said on the matter by anyone present. " * 100
+LENGTH_TEXT = "The bridge is 120 metres long."
+LONG_EVIDENCE = (
+    Evidence(id="1", text=f"{FILLER}{LENGTH_TEXT} {FILLER}"),
+    Evidence(id="2", text=FILLER),
+    Evidence(id="3", text=f"The mayor opened it in 1931. {FILLER}"),
+)
+CLAIM = Claim(text="The bridge is 120 metres long.", cited=("1", "2"))
+
+
+def test_what_fits_is_sent_as_it_is() -> None:
+    fitted = narrowed(LONG_EVIDENCE, [CLAIM.text], 1_000_000)
+    assert fitted.evidence == LONG_EVIDENCE
+    assert fitted.share == 1.0
+
+
+@pytest.mark.parametrize("room", [LEAST, 3_000, 9_999])
+def test_a_narrow_context_gets_the_passages_that_share_most_words_with_each_claim(room: int) -> None:
+    fitted = narrowed(LONG_EVIDENCE, [CLAIM.text, "It was opened by the mayor in 1931."], room)
+    sent = {chunk.id: chunk.text for chunk in fitted.evidence}
+    assert LENGTH_TEXT in sent["1"]
+    assert "The mayor opened it in 1931." in sent["3"]
+    assert sum(len(chunk.text) for chunk in fitted.evidence) <= room + 200
+    assert 0 < fitted.share < 1
+
+
+def test_passages_are_parts_of_their_chunks_in_order_whatever_the_text() -> None:
+    text = "x" * 5_000 + "\n\n \u2028" + "ends. " * 900 + "wörter" * 400
+    (chunk,) = narrowed((Evidence(id="1", text=text),), ["ends"], 4_000).evidence
+    at = 0
+    for part in chunk.text.split("\n[...]\n"):
+        assert part
+        at = text.index(part, at)
+
+
+def _small_context(prompt: Prompt) -> dict[str, object] | Exception:
+    if len(prompt.shared) > 6_000:
+        return ContextFull("scripted:model: question and evidence do not fit the model's context (400)")
+    supported = LENGTH_TEXT in prompt.shared and "120" in prompt.task
+    word, stance = ("supported", "supports") if supported else ("unsupported", "leaves_open")
+    told = [supporting("1", stance, LENGTH_TEXT if supported else ""), supporting("2", "leaves_open")]
+    return {"verdicts": [verdict(verdict=word, evidence=told)]}
+
+
+def _judge() -> tuple[ModelVerifier, ScriptedAsker]:
+    asker = ScriptedAsker({"claims_verify": _small_context})
+    return ModelVerifier(asker, Settings(), Extractions()), asker
+
+
+def test_a_claim_is_judged_by_its_passages_where_the_evidence_does_not_fit() -> None:
+    judge, asker = _judge()
+    (check,) = judge.verify((CLAIM,), LONG_EVIDENCE)
+    assert check.verdict == "supported"
+    (quote,) = check.quotes
+    assert LONG_EVIDENCE[0].text[quote.start : quote.end] == LENGTH_TEXT
+    assert {each.evidence_id: each.finding for each in check.references} == {"1": "supports", "2": "redundant"}
+    notice = asker.control.calls.notices.get_nowait()
+    assert notice.kind == "warning"
+    assert "does not fit the context of scripted:model" in notice.message
+
+
+def test_what_no_passage_supports_is_not_confirmed_rather_than_unsupported() -> None:
+    judge, _ = _judge()
+    (check,) = judge.verify((Claim(text="The bridge is red.", cited=("2",)),), LONG_EVIDENCE)
+    assert (check.verdict, check.support) == ("unverifiable", None)
+    assert "None of the passages that were read" in (check.issue or "")
+    assert [each.finding for each in check.references] == ["unchecked"]
+
+
+def test_the_next_claims_of_a_run_begin_with_what_did_fit() -> None:
+    judge, asker = _judge()
+    judge.verify((CLAIM,), LONG_EVIDENCE)
+    refused = len(asker.asked)
+    judge.verify((CLAIM,), LONG_EVIDENCE)
+    assert len(asker.asked) == refused + 1
+
+
+def test_a_context_too_small_for_any_evidence_fails_as_before() -> None:
+    asker = ScriptedAsker({"claims_verify": ContextFull("too long")})
+    (check,) = ModelVerifier(asker, Settings(), Extractions()).verify((CLAIM,), LONG_EVIDENCE)
+    assert check.unscored.code == ProviderFailed.code
+    assert len(asker.asked) < 8
+
+
+def audited(server: ModelServer, evidence: str) -> Run:
+    case = case_of(f"{LENGTH_TEXT} [1]", {"1": evidence}, query="How long?")
+    table = {"providers": {"here": {"address": server.address}}}
+    models = dict.fromkeys(("verifier", "critic", "evaluator", "reviser"), "here:m")
+    return masis.run_audit(case, Settings.model_validate({**table, **models, "max_iterations": 1}))
+
+
+def _refuse_long(request: Request) -> Behaviour | None:
+    if sum(map(len, request.messages)) < 12_000:
+        return None
+    message = "the request exceeds the available context size (2048 tokens), try increasing it"
+    return Behaviour(status=400, error={"code": 400, "message": message, "type": "exceed_context_size_error"})
+
+
+def test_a_run_says_that_claims_were_judged_by_passages_and_keeps_the_rest_unscored() -> None:
+    with ModelServer(_refuse_long, issues="none") as server:
+        run = audited(server, LONG_EVIDENCE[0].text)
+    (check,) = run.iterations[0].claims
+    assert check.verdict == "supported"
+    assert run.iterations[0].critique.unscored is not None
+    assert run.needs_review
+    assert sum("each claim was judged by the passages" in warning.message for warning in run.warnings) == 1
+    (critic,) = [warning for warning in run.warnings if warning.step == "critique"]
+    assert "llama-server -c 32768" in critic.message

@@ -1,0 +1,434 @@
+"""A model's verdicts, held against the evidence: quotations, confidence, calculations, contradictions, references."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from masis.llm.roles.replies import Stance
+from masis.llm.roles.verdicts import Chunks, Judged, with_references
+from masis.llm.roles.verifier import Extractions, ModelVerifier
+from masis.schema.audit import Claim, ClaimCheck, ReferenceCheck
+from masis.schema.case import ClaimVerdict, Evidence
+from masis.settings import Settings
+from tests.audit.factories import EVIDENCE
+from tests.llm.canned import supporting, verdict
+from tests.llm.scripted_asker import ScriptedAsker
+
+LENGTH = Claim(
+    text="It is 120 metres long [chunk_1].", markers=((22, 31),), start=0, end=32, sentence=0, cited=("chunk_1",)
+)
+YEAR = Claim(text="It opened in 1932.", start=33, end=51, sentence=1)
+
+
+def verifier(given: Any, missing: Any = None, **changes: Any) -> tuple[ModelVerifier, ScriptedAsker]:
+    replies = given if isinstance(given, dict | str | Exception | tuple) or callable(given) else {"verdicts": given}
+    asker = ScriptedAsker({"claims_verify": replies, "completeness": missing or {"missing": []}})
+    return ModelVerifier(asker, Settings(**changes), Extractions()), asker
+
+
+def checks(given: Any, *claims: Claim, evidence: tuple[Evidence, ...] = EVIDENCE) -> tuple[ClaimCheck, ...]:
+    return verifier(given)[0].verify(claims or (LENGTH,), evidence)
+
+
+@pytest.mark.spec("DRAFT-CRITIQUE-VERIFY")
+def test_a_supported_claim_has_sources_and_quotes_by_offset() -> None:
+    (check,) = checks([verdict(confidence=90)])
+    assert (check.verdict, check.support, check.confidence) == ("supported", 1.0, 0.9)
+    assert check.sources == ("chunk_1",)
+    (quote,) = check.quotes
+    assert EVIDENCE[0].text[quote.start : quote.end] == quote.text == "120 metres long"
+    assert check.issue is None
+    assert check.judged_by == "scripted:model"
+
+
+@pytest.mark.spec("DRAFT-CRITIQUE-VERIFY")
+def test_a_verdict_too_few_leaves_its_claim_unscored_and_the_others_as_judged() -> None:
+    first, second = checks([verdict(2)], LENGTH, YEAR)
+    assert (first.verdict, first.support) == ("unscored", None)
+    assert first.unscored is not None
+    assert second.verdict == "supported"
+
+
+def test_a_claim_that_follows_from_two_passages_has_both_and_the_steps_and_one_chunk_of_them_supports_it_whole() -> (
+    None
+):
+    parts = [
+        supporting("chunk_1", "supports_together", "120 metres"),
+        supporting("chunk_1", "supports_together", "metres long"),
+    ]
+    steps = "120 is more than 100."
+    (check,) = checks([verdict(evidence=parts, reasoning=steps)])
+    assert (check.verdict, check.steps, check.issue) == ("supported", steps, None)
+    assert [quote.text for quote in check.quotes] == ["120 metres", "metres long"]
+    assert [(each.evidence_id, each.finding) for each in check.references] == [("chunk_1", "supports")]
+
+
+def test_a_verdict_too_many_is_left_out() -> None:
+    found = checks(
+        [verdict(0), verdict(1), verdict(3), verdict(-1), verdict(None), verdict(1.5), verdict(True)], LENGTH
+    )
+    assert [check.verdict for check in found] == ["supported"]
+
+
+def test_the_graver_of_several_verdicts_on_a_number_binds() -> None:
+    graver = verdict(1, verdict="unsupported", reasoning="No chunk says it.")
+    for given in ([verdict(1), graver], [graver, verdict(1)]):
+        (check,) = checks(given)
+        assert (check.verdict, check.issue) == ("unsupported", "No chunk says it.")
+
+
+@pytest.mark.parametrize("number", [1, 1.0, "1", " 1 "])
+def test_a_number_counts_however_it_is_written(number: Any) -> None:
+    assert checks([verdict(number)])[0].verdict == "supported"
+
+
+@pytest.mark.parametrize("word", ["yes", "", None, 1, ["supported"], "unscored"])
+def test_a_word_that_is_no_verdict_costs_its_own_claim_the_score(word: Any) -> None:
+    first, second = checks([verdict(1, verdict=word), verdict(2)], LENGTH, YEAR)
+    assert first.verdict == "unscored"
+    assert first.unscored.raw is not None
+    assert second.verdict == "supported"
+
+
+@pytest.mark.parametrize(
+    "evidence",
+    [
+        [],
+        [supporting("chunk_9", quote="120 metres long")],
+        [supporting("chunk_1")],
+        [supporting("chunk_1", quote="300 metres long")],
+        [supporting("chunk_2", quote="120 metres long")],
+        [supporting("chunk_1", quote="is the")],
+        [supporting("chunk_1", "leaves_open", "120 metres long")],
+        [supporting("chunk_1", "contradicts", "120 metres long")],
+        [supporting("chunk_1", "bears", "120 metres long")],
+        [supporting("chunk_1", "supports_together", "120 metres"), supporting("chunk_2", "supports_together", "1831")],
+    ],
+)
+def test_supported_counts_only_with_words_that_stand_in_the_chunk_that_is_named(evidence: list[Any]) -> None:
+    (check,) = checks([verdict(evidence=evidence)])
+    assert (check.verdict, check.support, check.abstained) == ("unverifiable", None, "quotation")
+    assert check.issue
+    assert check.sources == check.quotes == ()
+
+
+def test_a_supported_claim_may_rest_on_several_passages_that_are_all_found() -> None:
+    parts = [
+        supporting("chunk_1", "supports_together", "120 metres"),
+        supporting("chunk_2", "supports_together", "1931"),
+    ]
+    (check,) = checks([verdict(evidence=parts)])
+    assert (check.verdict, check.sources) == ("supported", ("chunk_1", "chunk_2"))
+
+
+def test_a_quotation_that_is_not_there_is_reported_beside_one_that_is() -> None:
+    (check,) = checks([verdict(evidence=[supporting(quote="120 metres long"), supporting("chunk_2", quote="in 1831")])])
+    assert (check.verdict, check.sources) == ("supported", ("chunk_1",))
+    assert check.issue == "The words quoted from chunk_2 are not there."
+
+
+@pytest.mark.parametrize("word", ["partial", "unsupported"])
+def test_a_verdict_that_confirms_nothing_needs_no_quotation(word: str) -> None:
+    (check,) = checks([verdict(verdict=word, evidence=[])])
+    assert check.verdict == word
+
+
+@pytest.mark.parametrize(
+    ("quote", "says"),
+    [
+        ("opened in 1931", True),
+        ("1931", True),
+        ("opened", False),
+        ("longstanding", True),
+        ("in the", False),
+        ("of", False),
+        ("...", False),
+        ("", False),
+        ("鋼鉄製の橋", True),
+        ("鋼", False),
+    ],
+)
+def test_words_that_every_chunk_has_are_no_quotation(quote: str, says: bool) -> None:
+    evidence = (
+        Evidence(id="c", text="The longstanding bridge of steel, opened in 1931, is in the ... valley. 鋼鉄製の橋。"),
+    )
+    (check,) = checks([verdict(evidence=[supporting("c", quote=quote)])], evidence=evidence)
+    assert (check.verdict == "supported") == says
+
+
+def test_all_of_a_short_chunk_is_a_quotation() -> None:
+    (check,) = checks([verdict(evidence=[supporting("c", quote="Yes")])], evidence=(Evidence(id="c", text="Yes."),))
+    assert check.verdict == "supported"
+
+
+@pytest.mark.parametrize(
+    ("word", "support"),
+    [("supported", 1.0), ("partial", 0.5), ("unsupported", 0.0), ("unverifiable", None), ("either_way", None)],
+)
+def test_support_follows_from_the_verdict_whatever_the_model_says_of_it(word: str, support: float | None) -> None:
+    (check,) = checks([verdict(verdict=word) | {"support": 0.7}])
+    assert check.support == support
+
+
+@pytest.mark.parametrize(
+    ("word", "confidence", "counts"),
+    [
+        ("supported", 0.66, True),
+        ("supported", 0.64, False),
+        ("supported", 0.5, False),
+        ("supported", "high", False),
+        ("supported", None, False),
+        ("supported", float("nan"), False),
+        ("contradicted", 0.66, True),
+        ("contradicted", 0.2, False),
+        ("unsupported", 0.5, True),
+        ("unsupported", 0.2, False),
+        ("partial", 0.4, True),
+        ("partial", "20%", False),
+    ],
+)
+def test_a_verdict_that_the_model_is_not_sure_of_can_be_read_either_way(
+    word: str, confidence: Any, counts: bool
+) -> None:
+    stance = "contradicts" if word == "contradicted" else "supports"
+    evidence = [supporting("chunk_1", stance, "120 metres long")]
+    (check,) = checks([verdict(verdict=word, confidence=confidence, evidence=evidence, reasoning="So it says.")])
+    if counts:
+        assert (check.verdict, check.abstained) == (word, None)
+    else:
+        assert (check.verdict, check.support, check.abstained) == ("unverifiable", None, "either_way")
+        assert f"called this {word}" in (check.issue or "")
+        assert "So it says." in (check.issue or "")
+
+
+def test_what_can_be_read_either_way_is_shown_as_such_with_its_reason() -> None:
+    for reasoning, issue in (("Metres or yards?", "Metres or yards?"), ("", "This, or the evidence, can be read")):
+        (check,) = checks([verdict(verdict="either_way", reasoning=reasoning)])
+        assert (check.verdict, check.abstained) == ("unverifiable", "either_way")
+        assert (check.issue or "").startswith(issue)
+
+
+@pytest.mark.parametrize(
+    ("calculation", "issue"),
+    [
+        ("240 / 2 = 130", "The verifier's calculation is wrong: 240 / 2 = 130."),
+        ("117 + 3 = 120", "The verifier calculates with 117, which no chunk has."),
+        ("120 * 10 = 1,200", None),
+        ("as the table says", None),
+    ],
+)
+def test_a_calculation_is_checked_and_starts_from_figures_of_the_evidence(calculation: str, issue: str | None) -> None:
+    evidence = (*EVIDENCE, Evidence(id="chunk_3", text="Both halves together are 240 metres."))
+    (check,) = checks([verdict(calculation=calculation)], evidence=evidence)
+    if issue is None:
+        assert (check.verdict, check.issue) == ("supported", None)
+        assert check.steps == calculation
+    else:
+        assert (check.verdict, check.abstained, check.issue) == ("unverifiable", "quotation", issue)
+
+
+def test_a_conflict_of_sources_is_on_record() -> None:
+    both = [supporting("chunk_1", quote="120 metres"), supporting("chunk_2", "contradicts", "opened in 1931", "long")]
+    for word in ("supported", "contradicted"):
+        (check,) = checks([verdict(verdict=word, evidence=both)])
+        assert (check.verdict, check.sources_disagree) == (word, True)
+        assert [each.evidence_id for each in check.contradictions] == ["chunk_2"]
+    (check,) = checks([verdict(verdict="contradicted", evidence=both[1:])])
+    assert not check.sources_disagree
+
+
+@pytest.mark.parametrize("word", ["unsupported", "partial"])
+def test_a_passage_that_denies_a_claim_makes_it_contradicted(word: str) -> None:
+    (check,) = checks([verdict(verdict=word, evidence=[supporting("chunk_2", "contradicts", "opened in 1931")])], YEAR)
+    assert (check.verdict, len(check.contradictions)) == ("contradicted", 1)
+
+
+def against(quote: str = "nowhere at all") -> dict[str, Any]:
+    return verdict(verdict="contradicted", evidence=[supporting("chunk_2", "contradicts", quote)])
+
+
+def test_what_is_wrong_with_a_verdict_is_told_when_the_claim_is_judged_again() -> None:
+    judge, asker = verifier(({"verdicts": [verdict(1), verdict(2, evidence=[])]}, {"verdicts": [verdict(1)]}))
+    assert [check.verdict for check in judge.verify([LENGTH, YEAR], EVIDENCE)] == ["supported", "supported"]
+    first, second = (json.dumps(asked.prompt.task) for asked in asker.asked)
+    assert "returned" not in first.partition("<<<CLAIMS")[2]
+    assert "The verifier names no chunk that supports this." in second
+    assert "120 metres" not in second
+
+
+def test_a_claim_is_judged_again_only_once() -> None:
+    judge, asker = verifier([verdict(evidence=[])])
+    judge.verify([LENGTH], EVIDENCE)
+    assert len(asker.asked) == 2
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "found"),
+    [
+        (against(), against("opened in 1931"), "contradicted"),
+        (against(), against(), "unverifiable"),
+        (against(), verdict(), "unverifiable"),
+        (against(), verdict(verdict="unsupported", evidence=[]), "unsupported"),
+        (against(), verdict(verdict="none"), "unverifiable"),
+        (verdict(evidence=[]), verdict(), "supported"),
+        (verdict(evidence=[]), against("opened in 1931"), "contradicted"),
+        (verdict(verdict="perhaps"), verdict(), "supported"),
+    ],
+)
+def test_the_second_verdict_holds_but_what_was_said_against_a_claim_is_not_taken_back(
+    first: dict[str, Any], second: dict[str, Any], found: str
+) -> None:
+    (check,) = verifier(({"verdicts": [first]}, {"verdicts": [second]}))[0].verify([LENGTH], EVIDENCE)
+    assert check.verdict == found
+    assert found != "unverifiable" or check.abstained is not None
+
+
+def test_a_contradiction_names_both_places() -> None:
+    denied = supporting("chunk_2", "contradicts", "opened in 1931", "1932")
+    given = verdict(
+        verdict="contradicted",
+        reasoning="Another year.",
+        evidence=[denied, denied | {"claim_words": "1999"}, denied | {"evidence_id": "chunk_9"}],
+    )
+    (check,) = checks([given], YEAR)
+    (found,) = check.contradictions
+    assert YEAR.text[found.claim_start : found.claim_end] == found.claim_text == "1932"
+    assert EVIDENCE[1].text[found.evidence_start : found.evidence_end] == found.evidence_text == "opened in 1931"
+    assert (check.sources, found.reason) == (("chunk_2",), "Another year.")
+
+
+@pytest.mark.parametrize(
+    ("quote", "reasoning", "kind"),
+    [
+        ("dissent (Judge Ash)", "Another wrote it.", "source"),
+        ("I cannot agree.", "By its origin Judge Ash wrote the dissent.", "source"),
+        # the text has another name, the reason none of the source, or the quoted words have words of the claim
+        ("I cannot agree.", "By its origin Judge Ash wrote the dissent, as Reed says.", "source"),
+        ("I cannot agree.", "As Reed says.", "stated"),
+        ("I cannot agree.", "Judge Ash says that he cannot agree.", "stated"),
+        ("Not Judge Kallas but Reed spoke.", "Judge Ash wrote the dissent.", "stated"),
+        ("nowhere to be found", "By its origin Judge Ash wrote the dissent.", None),
+    ],
+)
+def test_a_contradiction_may_stand_in_the_line_that_names_the_source(
+    quote: str, reasoning: str, kind: str | None
+) -> None:
+    source = "Water Court, dissent (Judge Ash)"
+    evidence = (Evidence(id="c1", text="I cannot agree. Not Judge Kallas but Reed spoke.", source=source),)
+    claim = Claim(text="In dissent Judge Kallas wrote")
+    denied = supporting("c1", "contradicts", quote, "Judge Kallas")
+    given = verdict(verdict="contradicted", reasoning=reasoning, evidence=[denied])
+    (check,) = checks([given], claim, evidence=evidence)
+    assert [each.kind for each in check.contradictions] == ([kind] if kind else [])
+    if kind == "source":
+        (found,) = check.contradictions
+        assert (found.evidence_text, found.evidence_start, found.evidence_end) == (source, 0, 0)
+        assert check.issue == reasoning
+
+
+def test_a_contradiction_beside_what_supports_a_claim_is_kept_and_a_chunk_that_leaves_it_open_has_no_quote() -> None:
+    denied = supporting("chunk_2", "contradicts", "opened in 1931", "120")
+    leaves_open = supporting("chunk_2", "leaves_open", "It opened in 1931")
+    (check,) = checks([verdict(evidence=[supporting(quote="120 metres"), leaves_open])])
+    assert [quote.text for quote in check.quotes] == ["120 metres"]
+    (check,) = checks([verdict(evidence=[supporting(quote="120 metres"), denied])])
+    assert (check.verdict, [each.claim_text for each in check.contradictions]) == ("supported", ["120"])
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["The sources don't give a width.", "No width is given in the evidence.", "Die Quellen nennen keine Breite."],
+)
+def test_a_claim_that_the_sources_say_nothing_is_supported_where_every_chunk_leaves_it_open(text: str) -> None:
+    leaves_open, claim = supporting("all", "leaves_open"), Claim(text=text)
+    assert [check.verdict for check in checks([verdict(evidence=[leaves_open])], claim)] == ["supported"]
+    for evidence in ([supporting("all")], [leaves_open, supporting("chunk_1", "contradicts")]):
+        assert [check.verdict for check in checks([verdict(evidence=evidence)], claim)] == ["unverifiable"]
+
+
+def test_any_other_claim_is_not_supported_where_every_chunk_leaves_it_open() -> None:
+    assert checks([verdict(evidence=[supporting("all", "leaves_open")])], YEAR)[0].verdict == "unverifiable"
+
+
+# What can be said of a sentence's references from a model's word on each chunk
+
+CHUNKS = Chunks([Evidence(id=name, text="words") for name in "abc"] + [Evidence(id="empty", text=" ")])
+
+
+def chunk_judged(
+    cited: str, verdict: ClaimVerdict = "supported", sentence: int | None = 0, **stances: Stance
+) -> Judged:
+    claim = Claim(text="It is long.", sentence=sentence, cited=tuple(cited.split()))
+    return Judged(ClaimCheck(claim=claim, verdict=verdict, support=0.9, confidence=0.9), stances)
+
+
+def references(*group: Judged) -> list[list[tuple[str, str, str | None]]]:
+    return [[told(each) for each in check.references] for check in with_references(group, CHUNKS)]
+
+
+def told(reference: ReferenceCheck) -> tuple[str, str, str | None]:
+    return reference.evidence_id, reference.finding, reference.better
+
+
+@pytest.mark.parametrize(
+    ("one", "findings"),
+    [
+        (chunk_judged("a", a="supports"), [("a", "supports", None)]),
+        (chunk_judged("a", "partial", a="supports_together"), [("a", "partly_supports", None)]),
+        (chunk_judged("a b", a="supports", b="leaves_open"), [("a", "supports", None), ("b", "redundant", None)]),
+        (chunk_judged("a b", a="supports", b="supports_together"), [("a", "supports", None), ("b", "redundant", None)]),
+        (
+            chunk_judged("a b", "partial", a="supports_together", b="supports_together"),
+            [("a", "partly_supports", None), ("b", "partly_supports", None)],
+        ),
+        (chunk_judged("a", a="leaves_open", c="supports"), [("a", "misattributed", "c")]),
+        (chunk_judged("a", "partial", a="supports_together", c="supports_together"), [("a", "partly_supports", None)]),
+        (chunk_judged("a", "unsupported", a="leaves_open"), [("a", "unsupported", None)]),
+        (chunk_judged("a", "unsupported", a="leaves_open", c="supports"), [("a", "unsupported", None)]),
+        (chunk_judged("a", "contradicted", a="contradicts"), [("a", "contradicts", None)]),
+        (
+            chunk_judged("a b", "contradicted", a="supports", b="contradicts"),
+            [("a", "supports", None), ("b", "contradicts", None)],
+        ),
+        (chunk_judged("a", c="supports"), [("a", "unchecked", None)]),
+        (chunk_judged("empty", c="supports"), [("empty", "unchecked", None)]),
+        (chunk_judged("a", "unscored"), [("a", "unchecked", None)]),
+        (chunk_judged("", c="supports"), []),
+    ],
+)
+def test_one_claim(one: Judged, findings: list[tuple[str, str, str | None]]) -> None:
+    assert references(one) == [findings]
+
+
+def test_chunks_that_bear_different_claims_of_a_sentence_are_both_needed() -> None:
+    first = chunk_judged("a b", a="supports", b="leaves_open")
+    second = chunk_judged("a b", a="leaves_open", b="supports")
+    assert references(first, second) == [[("a", "supports", None)], [("b", "supports", None)]]
+
+
+def test_a_chunk_that_no_claim_of_the_sentence_needs_is_redundant() -> None:
+    first = chunk_judged("a b c", a="supports", b="leaves_open", c="leaves_open")
+    second = chunk_judged("a b c", a="leaves_open", b="supports", c="leaves_open")
+    assert references(first, second)[0] == [("a", "supports", None), ("c", "redundant", None)]
+
+
+def test_another_chunk_is_better_only_where_nothing_cited_supports_the_claim() -> None:
+    first = chunk_judged("a b", a="leaves_open", b="supports", c="supports")
+    second = chunk_judged("a b", "unsupported", a="leaves_open", b="leaves_open")
+    assert references(first, second) == [[("a", "unsupported", None), ("b", "supports", None)], []]
+
+
+def test_sentences_and_claims_given_alone_are_judged_each_for_itself() -> None:
+    for sentences in ((0, 1), (None, None)):
+        first = chunk_judged("a", sentence=sentences[0], a="supports")
+        second = chunk_judged("a", "unsupported", sentence=sentences[1], a="leaves_open")
+        assert references(first, second) == [[("a", "supports", None)], [("a", "unsupported", None)]]
+
+
+def test_a_claim_without_a_verdict_leaves_the_reference_open() -> None:
+    first = chunk_judged("a", "unscored")
+    second = chunk_judged("a", "unsupported", a="leaves_open")
+    assert references(first, second) == [[], [("a", "unchecked", None)]]
