@@ -21,14 +21,14 @@ from masis.llm.roles.critic import ModelCritic
 from masis.llm.roles.drafter import ModelDrafter
 from masis.llm.roles.evaluator import ModelEvaluator
 from masis.llm.roles.reviser import ModelReviser
-from masis.llm.roles.verifier import EXTRACTIONS, Extractions, ModelVerifier
+from masis.llm.roles.verifier import EXTRACTIONS, AbsentFigures, Extractions, ModelVerifier
 from masis.offline.matching.key_points import VERSION as OFFLINE_RULES
 from masis.offline.roles.critic import OfflineCritic
 from masis.offline.roles.drafter import OfflineDrafter
 from masis.offline.roles.evaluator import OfflineEvaluator
 from masis.offline.roles.reviser import OfflineReviser
 from masis.offline.roles.verifier import OfflineVerifier
-from masis.schema.audit import Claim
+from masis.schema.audit import AbsentFigure, Claim
 from masis.schema.calls import Replayed
 from masis.schema.case import Evidence
 from masis.schema.exam import ExamStanding, joined_name
@@ -156,8 +156,18 @@ def _verifier(
         model = ask(string, "verifier")
         # What this process extracted before would be in no record, and not what a file says.
         remembered = EXTRACTIONS if model.replies is None and model.record is None else Extractions()
-        return ModelVerifier(model, settings, remembered, in_steps)
+        return ModelVerifier(model, settings, remembered, in_steps, _absent_figures(control))
     return within_languages(found.filled(ask(found.asks, "verifier") if found.asks else None, settings))
+
+
+def _absent_figures(control: RunControl) -> AbsentFigures:
+    """Return how figures that the evidence lacks are found, by rules: whatever a model says of their claim."""
+    rules = OfflineVerifier(control.cancellation)
+
+    def find(claims: Sequence[Claim], evidence: Sequence[Evidence]) -> list[tuple[AbsentFigure, ...]]:
+        return [check.figures for check in rules.verify(claims, evidence)]
+
+    return find
 
 
 def _with_second_opinion(
@@ -167,7 +177,8 @@ def _with_second_opinion(
     critic = models["critic"]
     asks_a_model = critic != OFFLINE and not role_plugins.plugged_in(critic, "critic", settings)
     second = critic if asks_a_model else models["verifier"]
-    opinion = ModelVerifier(ask(second, "verifier"), settings, Extractions(), in_steps=True)
+    figures = first.absent_figures
+    opinion = ModelVerifier(ask(second, "verifier"), settings, Extractions(), in_steps=True, absent_figures=figures)
 
     def calls(query: str, answer: str, evidence: Sequence[Evidence], claims: int, asked: int, _: bool) -> Spared:
         return Spared(math.ceil(asked / settings.claims_batch), 0, 0.0)

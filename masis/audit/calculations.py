@@ -109,6 +109,20 @@ def check_calculation(text: str) -> Calculation:
     return Calculation(all(found) if found else None, tuple(operands))
 
 
+_COMPUTES = re.compile(
+    r"""\d\s*[%)]?[^\W\d_]{0,12}           # a number, with its unit
+        \s*[-+*/×÷−–:x]\s*
+        [^\W\d_$€£]{0,3}\s*[($€£]?\s*\d   # another
+      | \d\s+(?:of|plus|minus|times)\s+\d""",
+    re.VERBOSE,
+)
+
+
+def computes(text: str) -> bool:
+    """Return whether a text holds a calculation that isn't wrong: two numbers with an operator between them."""
+    return _COMPUTES.search(text[:LONGEST]) is not None and check_calculation(text).right is not False
+
+
 def unknown_operands(calculation: Calculation, texts: Iterable[str]) -> tuple[float, ...]:
     """Return the numbers that a calculation starts from and none of the texts has, constants left out.
 

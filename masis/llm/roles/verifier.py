@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
 
+from masis.audit.calculations import computes
 from masis.audit.claims import Checked
 from masis.audit.control.concurrency import run_concurrently
 from masis.audit.measures.scores import normalised
@@ -61,7 +62,7 @@ from masis.llm.roles.verdicts import (
     with_references,
     worse,
 )
-from masis.schema.audit import CitationAudit, Claim, ClaimCheck, JudgedBy, MissingPoint
+from masis.schema.audit import AbsentFigure, CitationAudit, Claim, ClaimCheck, JudgedBy, MissingPoint
 from masis.schema.base import Unscored
 from masis.schema.case import Evidence
 from masis.settings import Settings
@@ -117,6 +118,10 @@ EXTRACTIONS = Extractions()
 """What was extracted in this process."""
 
 
+AbsentFigures = Callable[[Sequence[Claim], Sequence[Evidence]], Sequence[tuple[AbsentFigure, ...]]]
+"""For each claim the figures in it that the evidence doesn't have."""
+
+
 class _Part(NamedTuple):
     """What one of the calls that go side by side gives."""
 
@@ -130,13 +135,16 @@ class ModelVerifier:
     """Finds what an answer asserts and judges each assertion by the evidence.
 
     ``claims_batch`` of the settings go into one call; without ``check_factual`` no claim is looked for. With
-    ``in_steps`` claims, verdicts and what is missing are always asked for in calls of their own.
+    ``in_steps`` claims, verdicts and what is missing are always asked for in calls of their own. ``absent_figures``
+    finds the figures of claims that the evidence lacks: those of a claim that the model calls supported without a
+    calculation are marked.
     """
 
     asker: Asker
     settings: Settings
     extractions: Extractions = field(default=EXTRACTIONS, repr=False)
     in_steps: bool = False
+    absent_figures: AbsentFigures | None = field(default=None, repr=False)
 
     @property
     def judged_by(self) -> JudgedBy:
@@ -191,7 +199,20 @@ class ModelVerifier:
                     claim = each.check.claim
                     given[claim] = judged_again(given.get(claim), each)
         missing = self._points(reply.missing, known) if completeness else ()
-        return found, Checked(with_references([given[claim] for claim in found], known), missing)
+        checks = with_references([given[claim] for claim in found], known)
+        return found, Checked(self._with_figures(checks, evidence), missing)
+
+    def _with_figures(self, checks: Sequence[ClaimCheck], evidence: Sequence[Evidence]) -> tuple[ClaimCheck, ...]:
+        """Return the checks; a figure of a supported claim that no chunk has is marked unless it was calculated."""
+        if self.absent_figures is None:
+            return tuple(checks)
+        plain = [check for check in checks if check.verdict == "supported" and not computes(check.steps)]
+        found = self.absent_figures([check.claim for check in plain], evidence) if plain else ()
+        marked = dict(zip([check.claim for check in plain], found, strict=True))
+        return tuple(
+            check.model_copy(update={"figures": figures}) if (figures := marked.get(check.claim)) else check
+            for check in checks
+        )
 
     def extract(self, answer: str, audit: CitationAudit, query: str) -> tuple[Claim, ...]:
         """What the answer asserts, in its order.
@@ -233,7 +254,8 @@ class ModelVerifier:
         if completeness:
             tasks.append(partial(self._missing, question_and_evidence(query or "", evidence), answer, known))
         parts = run_concurrently(tasks)
-        checks = with_references([each for part in parts if isinstance(part, _Part) for each in part.judged], known)
+        judged = [each for part in parts if isinstance(part, _Part) for each in part.judged]
+        checks = self._with_figures(with_references(judged, known), evidence)
         last = parts[-1] if completeness else _Part()
         if isinstance(last, StepError):
             return Checked(checks, (), Unscored.of(last))
