@@ -73,6 +73,8 @@ class _Side(NamedTuple):
     computed: bool
     step: float
     """Half of the last digit that a plain number gives: what rounding may hide."""
+    within: tuple[float, ...] = ()
+    """What its brackets come to."""
 
 
 def check_calculation(text: str) -> Calculation:
@@ -90,10 +92,22 @@ def check_calculation(text: str) -> Calculation:
         True
 
     """
+    found = _checked(text[:LONGEST])
+    if found.right is not True and _GROUPING_STOP.search(text):
+        # "240.000 - 168.000" may be thousands: a calculation that is right in one reading is right
+        grouped = _checked(_GROUPING_STOP.sub(lambda number: number[0].replace(".", ""), text[:LONGEST]))
+        return grouped if grouped.right or found.right is None else found
+    return found
+
+
+_GROUPING_STOP = re.compile(r"(?<![\d.,])[1-9]\d{0,2}(?:\.\d{3})+(?![\d.])")
+
+
+def _checked(text: str) -> Calculation:
     operands: list[float] = []
     found: list[bool] = []
     results: list[float] = []
-    for part in re.split(r"[;\n]", text[:LONGEST]):
+    for part in re.split(r"[;\n]", text):
         sides = [_side(side) for side in _EQUALS.split(part)]
         if len(sides) < 2 or any(side is None for side in sides):
             continue
@@ -101,12 +115,13 @@ def check_calculation(text: str) -> Calculation:
         computed = [side for side in known if side.computed]
         if not computed:
             continue
-        operands += [each for side in computed for each in side.operands if each not in results]
-        results += [side.value for side in known]
+        results += [value for side in known for value in (side.value, *side.within)]
+        operands += [each for side in computed for each in side.operands]
         first = computed[0]
         within = ABOUT_WITHIN if _ABOUT.search(part) else EXACT_WITHIN
         found.append(all(_equal(first, side, within) for side in known if side is not first))
-    return Calculation(all(found) if found else None, tuple(operands))
+    given = tuple(each for each in operands if not any(math.isclose(each, result) for result in results))
+    return Calculation(all(found) if found else None, given)
 
 
 _COMPUTES = re.compile(
@@ -153,6 +168,8 @@ def _values(written: str) -> tuple[float, ...]:
     """Return what a numeral may mean: a comma groups digits, or stands before decimals."""
     plain = re.sub(r"['’\u00a0\u202f ]", "", written)
     readings = {plain.replace(",", "")}
+    if _GROUPING_STOP.fullmatch(plain):
+        readings.add(plain.replace(".", ""))
     if plain.count(",") == 1 and "." not in plain:
         readings.add(plain.replace(",", "."))
     return tuple(float(each) for each in readings)
@@ -195,6 +212,7 @@ def _side(text: str) -> _Side | None:
         tuple(token.value for token in numbers) if computed else (),
         computed,
         0.0 if computed else numbers[0].step,
+        tuple(reader.brackets),
     )
 
 
@@ -245,6 +263,7 @@ class _Reader:
 
     def __init__(self, tokens: Sequence[_Token]) -> None:
         self._tokens, self._at, self._depth = tokens, 0, 0
+        self.brackets: list[float] = []
 
     @property
     def ended(self) -> bool:
@@ -288,6 +307,7 @@ class _Reader:
                 raise _NoArithmetic
             self._at += 1
             self._depth -= 1
+            self.brackets.append(value)
             return value
         if kind != "number":
             raise _NoArithmetic
