@@ -38,7 +38,8 @@ _MONTHS = frozenset(MONTHS) | frozenset(
     """january february march april may june july august september october november december jan feb mar apr jun jul
     aug sep sept oct nov dec""".split()
 )
-_NUMBER = r"\d{1,3}(?:[,'’\u00a0\u202f ]\d{3})+(?:\.\d+)?|\d+(?:[.,]\d+)?|\.\d+"
+_GROUPED = "|".join(rf"\d{{1,3}}(?:{separator}\d{{3}})+" for separator in ",'’\u00a0\u202f ")
+_NUMBER = rf"(?:{_GROUPED})(?:\.\d+)?|\d+(?:[.,]\d+)?|\.\d+"
 _TOKEN = re.compile(
     rf"\s*(?:(?P<number>{_NUMBER})|(?P<operator>[-+*/()×÷−–·]|(?<=\s):(?=\s)|\bx\b|\bof\b|\bplus\b|\bminus\b|\btimes\b)"
     r"|(?P<percent>%|\bper\s?cent\b|\bpercent\b|\bProzent\b)|(?P<word>[^\W\d_]+(?:[.²³/][^\W\d_]*)*|[$€£¥°²³.,]))",
@@ -231,7 +232,8 @@ def _tokens(text: str) -> list[_Token] | None:
             grouped = "," in found["number"] and len(value) == 1
             digits = 0 if decimals is None or (grouped and "." not in found["number"]) else len(decimals[1])
             # "1,500" in a calculation is fifteen hundred: three digits behind a comma group
-            best = max(value) if decimals is not None and len(decimals[1]) == 3 else min(value)
+            thousands = decimals is not None and len(decimals[1]) == 3 and "," in found["number"]
+            best = max(value) if thousands else min(value)
             tokens.append(_Token("number", best, 0.5 * 10.0**-digits))
         elif found["operator"]:
             written = found["operator"].lower()

@@ -99,7 +99,8 @@ _LETTERS = {name: table["letters"] for name, table in _TABLES.items() if "letter
 
 
 _NEGATIONS = frozenset(
-    """not no never none nothing nobody nor neither without only silent nicht kein keine keinen keiner keines nie niemals ohne nur ne pas
+    """not no never none nothing nobody nor neither without only silent nicht nichts kein keine keinen keiner keines
+    nie niemals ohne nur ne pas
     jamais sans aucun aucune nunca sin solo sólo ningún ninguna non mai senza nessun nessuna niet geen nooit zonder
     slechts não sem apenas nenhum nenhuma bez tylko żaden żadne не нет без никогда только inte ikke ej ingen""".split()
 )
