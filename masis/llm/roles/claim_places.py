@@ -214,12 +214,12 @@ def _uncovered(sentence: Claim, claims: Sequence[Claim]) -> Iterator[tuple[int, 
         if start <= at:
             continue
         gap = text[at:start]
-        if _wide_gap(gap, claims) or any(_tells(word, said) for word in _words(gap)):
+        if _wide_gap(gap, claims) or any(_tells(word, said) for word in _words_of_gap(gap)):
             lead = len(gap) - len(gap.lstrip(_EDGES))
             yield at + lead, at + len(gap.rstrip(_EDGES))
 
 
-def _words(text: str) -> list[str]:
+def _words_of_gap(text: str) -> list[str]:
     return _WORD.findall(_NO_NEGATION.sub(" ", text.casefold()))
 
 

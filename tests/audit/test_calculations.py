@@ -1,0 +1,150 @@
+"""Calculations that a model gives for a figure: which are right, which wrong, and which nobody can read."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from masis.audit.calculations import LONGEST, check_calculation, unknown_operands
+
+RIGHT = (
+    "180 / 240 = 75%",
+    "180 ÷ 240 = 0.75",
+    "12 of 48 = 25%",
+    "12 of 48 is 25%",
+    "25% of 48 = 12",
+    "3.2 - 2.8 = 0.4",
+    "3,2 - 2,8 = 0,4",
+    "1,500 + 500 = 2,000",
+    "1 500 + 500 = 2 000",
+    "1.2 million + 0.3 million = 1.5 million",
+    "1.2 million + 300,000 = 1.5 million",
+    "4 × 25 = 100",
+    "4 x 25 = 100",
+    "4 * (20 + 5) = 100",
+    "100 = 4 * 25",
+    "1 / 3 = 0.33",
+    "1 / 3 ≈ 33%",
+    "2 / 3 = 67%",
+    "2 / 3 = 66.7%",
+    "(52 - 40) / 40 = 30%",
+    "2023 - 1998 = 25",
+    "2 + 3 + 4 = 9; 9 / 3 = 3",
+    "60 × 24 = 1,440 minutes",
+    "$120 + $30 = $150",
+    "120 EUR + 30 EUR = 150 EUR",
+    "-3 + 5 = 2",
+    "10 plus 5 = 15",
+    "10 minus 5 equals 5",
+    "2 + 2 = 4\n4 + 4 = 8",
+)
+WRONG = (
+    "180 / 240 = 70%",
+    "12 of 48 = 30%",
+    "3.2 - 2.8 = 0.5",
+    "1,500 + 500 = 2,500",
+    "4 × 25 = 90",
+    "1 / 3 = 0.35",
+    "(52 - 40) / 40 = 25%",
+    "2023 - 1998 = 24",
+    "2 + 3 = 5; 5 * 2 = 11",
+    "1.2 million + 0.3 million = 1.6 million",
+    "10 - 20 = 10",
+    "12 + 12 = 24 = 25",
+)
+UNREADABLE = (
+    "",
+    " ",
+    "from the table",
+    "75%",
+    "= 75%",
+    "75 = 75",
+    "180 / 240",
+    "180 / 0 = 4",
+    "the sum of all values is 240",
+    "2 ** 3 = 8",
+    "sqrt(16) = 4",
+    "x + 2 = 4",
+    "(1 + 2 = 3",
+    "1 + 2) = 3",
+    "()()()",
+    "1 + = 2",
+    "__import__('os') = 3",
+    "9" * 500 + " + 1 = 2",
+    "(" * 300 + "1" + ")" * 300 + " = 1",
+    "1" + " / 0.1" * 60 + " = 3",
+)
+
+
+@pytest.mark.parametrize("text", RIGHT)
+def test_a_right_calculation_is_right(text: str) -> None:
+    assert check_calculation(text).right is True
+
+
+@pytest.mark.parametrize("text", WRONG)
+def test_a_wrong_calculation_is_wrong(text: str) -> None:
+    assert check_calculation(text).right is False
+
+
+@pytest.mark.parametrize("text", UNREADABLE)
+def test_what_is_no_plain_arithmetic_is_neither(text: str) -> None:
+    assert check_calculation(text).right is not True
+
+
+@pytest.mark.parametrize("text", UNREADABLE[:12])
+def test_what_cannot_be_read_accuses_nobody(text: str) -> None:
+    assert check_calculation(text).right is None
+
+
+def test_the_operands_are_what_a_calculation_starts_from() -> None:
+    assert check_calculation("180 / 240 = 75%").operands == (180, 240)
+    assert check_calculation("2 + 3 = 5; 5 * 7 = 35").operands == (2, 3, 7)
+    assert check_calculation("35").operands == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "evidence", "unknown"),
+    [
+        ("180 / 240 = 75%", "240 adults took it; pain fell in 180.", ()),
+        ("180 / 250 = 72%", "240 adults took it; pain fell in 180.", (250,)),
+        ("36 * 100 / 48 = 75", "Of 48 sites 36 opened.", ()),
+        ("24 * 60 = 1440", "It runs all day.", ()),
+        ("1.2 million - 200,000 = 1 million", "It fell from 1,200,000 by 200 thousand.", ()),
+        ("1.2 + 0.3 = 1.5", "1,2 und 0,3 Millionen", ()),
+        ("117 + 3 = 120", "", (117,)),
+        ("117 + 113 = 230", "No figure at all.", (117, 113)),
+        ("as it says", "", ()),
+    ],
+)
+def test_a_calculation_starts_from_figures_of_the_evidence(text: str, evidence: str, unknown: tuple[float]) -> None:
+    assert unknown_operands(check_calculation(text), [evidence]) == unknown
+
+
+def test_a_wrong_digit_within_the_rounding_of_what_is_written_is_no_fault() -> None:
+    assert check_calculation("1,912 * 1.142 = 2,184").right
+    assert check_calculation("2 / 7 = 28.6%").right
+    assert check_calculation("2 / 7 = 29%").right
+    assert not check_calculation("2 / 7 = 30%").right
+
+
+written = st.text(max_size=LONGEST) | st.lists(
+    st.sampled_from([*"0123456789+-*/()=.,%;:\n ", "of ", "million ", "1,500", " is ", "x", "²", "٣", "−", "½"])
+).map("".join)
+
+
+@given(written, written)
+def test_no_text_of_a_model_makes_it_fail(text: str, evidence: str) -> None:
+    found = check_calculation(text)
+    assert found.right in (True, False, None)
+    assert set(unknown_operands(found, [evidence])) <= set(found.operands)
+
+
+@pytest.mark.parametrize("text", ["1 + " * 200_000, "(" * 500_000, "1,000" * 200_000, "- " * 400_000, "= " * 400_000])
+def test_a_calculation_of_a_million_characters_takes_no_time(text: str) -> None:
+    begun = time.perf_counter()
+    check_calculation(text)
+    unknown_operands(check_calculation("117 + 113 = 230"), [text])
+    assert time.perf_counter() - begun < 5.0
