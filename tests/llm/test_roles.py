@@ -159,8 +159,8 @@ def test_critique_and_evaluation_say_which_model_and_which_prompt_made_them() ->
     asker = ScriptedAsker({}, name="openai:gpt-4o")
     made = [judge.judged_by for judge in (ModelCritic(asker), ModelEvaluator(asker, Settings()))]
     assert [(each.model, each.version.partition("+")[0]) for each in made] == [
-        ("openai:gpt-4o", "critic/3"),
-        ("openai:gpt-4o", "evaluator/3"),
+        ("openai:gpt-4o", "critic/4"),
+        ("openai:gpt-4o", "evaluator/4"),
     ]
 
 
@@ -345,7 +345,7 @@ def drafted(given: Any) -> Draft:
 def test_a_draft_is_an_answer_with_the_steps_that_led_to_it() -> None:
     found = drafted({"reasoning_steps": ["chunk_1 gives it.", " "], "answer": f" {DRAFT}\n"})
     assert (found.answer, found.reasoning_steps) == (DRAFT, ("chunk_1 gives it.",))
-    assert found.judged_by.version.startswith("drafter/3+")
+    assert found.judged_by.version.startswith("drafter/4+")
 
 
 def test_fence_lines_are_no_part_of_a_revised_answer_or_a_draft() -> None:
