@@ -282,7 +282,7 @@ REASON: dict[ReviewCode, Word] = {
     "revised": Word("revised", "calm", f"{_NOT_CERTIFIED}: the audit suggests a revision that nobody has read"),
     "low_confidence": Word("low confidence", "calm", f"{_NOT_CERTIFIED}: confidence is under the threshold"),
     "low_quality": Word("low quality", "calm", f"{_NOT_CERTIFIED}: quality is under the threshold"),
-    "disagreement": Word("disagreement", "calm", f"{_NOT_CERTIFIED}: citation engine, critic and evaluator differ"),
+    "disagreement": Word("disagreement", "calm", f"{_NOT_CERTIFIED}: those who judged it differ"),
     "critic_not_run": Word("critic not run", "calm", f"{_NOT_CERTIFIED}: the audit was quick, without a critic"),
     "judges_disagree": Word("samples differ", "calm", f"{_NOT_CERTIFIED}: samples of the judge differ"),
     "unscored": Word("unscored", "calm", f"{_NOT_CERTIFIED}: a step that was asked for has no score"),
