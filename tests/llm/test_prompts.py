@@ -136,7 +136,7 @@ def test_the_judge_gets_the_citation_audit_with_the_bound_that_holds_as_a_hard_c
 
 
 @pytest.mark.spec("MASIS-EVAL-P4")
-def test_the_bound_is_that_of_the_settings_and_an_answer_without_one_is_told_none() -> None:
+def test_the_bound_is_that_of_the_settings_and_an_answer_without_one_has_none() -> None:
     settings = Settings(hallucination_faithfulness_cap=0.2, uncited_cap_from=3, uncited_faithfulness_cap=0.45)
     sent = evaluator_prompt(context(citation_audit=citations(0, 3)), verdict(), settings, MARK)
     assert '"faithfulness_at_most": 0.45' in sent.task
