@@ -12,7 +12,7 @@ from math import prod
 from typing import NamedTuple
 
 from masis.audit.control import routing
-from masis.audit.critique import NOT_RUN, SOURCE_CONFLICT
+from masis.audit.critique import ALWAYS_HALLUCINATION, NOT_RUN, SOURCE_CONFLICT
 from masis.audit.issues import GROUNDLESS, about_same_words
 from masis.schema.audit import ClaimCheck, Issue, Score
 from masis.schema.case import Case, ClaimVerdict, Evidence, Severity
@@ -272,14 +272,18 @@ def contested_words(iteration: Iteration, settings: Settings) -> tuple[ReviewRea
     """Return where critic and verifier disagree about the same words.
 
     The critic says of words, or of the answer as a whole, that the evidence doesn't support them, and the verifier
-    found nothing against them. Or the verifier found words contradicted, and the critic is content with them and with
-    the answer. Rules that criticise by the verifier's own verdicts (offline) can't disagree with it.
+    found nothing against them. Of severity low that is about wording ("a little too strong": three of 23 sound demo
+    answers have one), unless it says outright that the words are denied or invented. Or the verifier found words
+    contradicted, and the critic is content with them and with the answer.
+
+    Rules that criticise by the verifier's own verdicts (offline) can't disagree with it.
     """
     doubted = [
         issue
         for issue in iteration.issues
         if issue.source == "critic"
         and issue.type in GROUNDLESS
+        and (issue.severity != "low" or issue.type in ALWAYS_HALLUCINATION)
         and issue.rule != SOURCE_CONFLICT
         and not _doubted_by_others(issue, iteration)
     ]

@@ -6,6 +6,7 @@ Faithfulness is bounded by uncited sentences whether or not the answer cites; th
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple, Protocol
 
 from masis.audit.context import AuditContext
@@ -69,24 +70,31 @@ def ruled(
     )
 
 
-def _bounded(score: Score, audit: CitationAudit, critique: Critique, settings: Settings) -> Score:
-    uncited = len(audit.uncited_claims)
+class FaithfulnessBound(NamedTuple):
+    """The most that faithfulness may be, by the name of the rule that says so, and why."""
+
+    most: float
+    rule: str
+    why: str
+
+
+def faithfulness_bounds(audit: CitationAudit, critique: Critique, settings: Settings) -> Iterator[FaithfulnessBound]:
+    """Yield what bounds faithfulness; the lowest wins."""
+    fabricated, uncited = audit.invalid_citations or audit.carried_references, len(audit.uncited_claims)
     if audit.invalid_citations or audit.hallucination_detected or critique.hallucination_detected:
-        score = capped(
-            score,
-            settings.hallucination_faithfulness_cap,
-            rule="hallucination_cap",
-            why="fabricated reference"
-            if audit.invalid_citations or audit.carried_references
-            else "the critique found a hallucination",
-        )
+        why = "fabricated reference" if fabricated else "the critique found a hallucination"
+        yield FaithfulnessBound(settings.hallucination_faithfulness_cap, "hallucination_cap", why)
+    why = f"{uncited} sentences carry no citation"
     if uncited >= settings.many_uncited_cap_from:
-        cap, rule = settings.many_uncited_faithfulness_cap, "many_uncited_cap"
+        yield FaithfulnessBound(settings.many_uncited_faithfulness_cap, "many_uncited_cap", why)
     elif uncited >= settings.uncited_cap_from:
-        cap, rule = settings.uncited_faithfulness_cap, "uncited_cap"
-    else:
-        return score
-    return capped(score, cap, rule=rule, why=f"{uncited} sentences carry no citation")
+        yield FaithfulnessBound(settings.uncited_faithfulness_cap, "uncited_cap", why)
+
+
+def _bounded(score: Score, audit: CitationAudit, critique: Critique, settings: Settings) -> Score:
+    for bound in faithfulness_bounds(audit, critique, settings):
+        score = capped(score, bound.most, rule=bound.rule, why=bound.why)
+    return score
 
 
 def _overall(judgement: EvaluationJudgement, scores: dict[str, Score], settings: Settings) -> Score:

@@ -302,7 +302,7 @@ REASON: dict[ReviewCode, Word] = {
     "revised": Word("revised", "calm", f"{_NOT_CERTIFIED}: the audit suggests a revision that nobody has read"),
     "low_confidence": Word("low confidence", "calm", f"{_NOT_CERTIFIED}: confidence is under the threshold"),
     "low_quality": Word("low quality", "calm", f"{_NOT_CERTIFIED}: quality is under the threshold"),
-    "disagreement": Word("disagreement", "calm", f"{_NOT_CERTIFIED}: citation engine, critic and evaluator differ"),
+    "disagreement": Word("disagreement", "calm", f"{_NOT_CERTIFIED}: those who judged it differ"),
     "model_not_examined": Word(
         "no exam", "calm", f"{_NOT_CERTIFIED}: a model that judged has not passed the exam (masis models exam)"
     ),

@@ -173,7 +173,6 @@ def test_a_prompt_whose_own_words_changed_finds_its_reply_and_another_task_does_
         compose("completeness", "a" * 32, *texts),
         compose("critic", "a" * 32, [question("How wide?")], texts[1]),
         compose("critic", "a" * 32, texts[0], [answer("Ten  metres.")]),
-        compose("critic", "a" * 32, texts[0], texts[1], {"cap": 0.4}),
     )
     assert len({one.asked, *(other.asked for other in others)}) == 1 + len(others)
 

@@ -18,7 +18,6 @@ import re
 from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
-from string import Template
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from pydantic import BaseModel
@@ -57,7 +56,7 @@ class Prompt(NamedTuple):
     """What a model is sent; ``version`` names the prompt file and the version of all prompts.
 
     ``asked`` is the digest of what the prompt is about, whatever words of ours and fences stand around it: the texts
-    from outside and the constants. Empty where nobody took them apart.
+    from outside. Empty where nobody took them apart.
     """
 
     frame: str
@@ -133,16 +132,13 @@ def _read(name: str) -> str:
     return (FOLDER / f"{name}.md").read_text(encoding="utf-8")
 
 
-def compose(
-    name: str, mark: str, shared: Sequence[Section], judged: Sequence[Section], constants: dict[str, Any] | None = None
-) -> Prompt:
+def compose(name: str, mark: str, shared: Sequence[Section], judged: Sequence[Section]) -> Prompt:
     """The prompt of this file around these texts, all of them fenced.
 
-    ``mark`` closes the fences; it is replaced by another where a text holds it. ``constants`` fills the ``$names`` of
-    the file: values of ours, never a text from outside.
+    ``mark`` closes the fences; it is replaced by another where a text holds it.
     """
     file = load(name)
-    asked = json.dumps([name, shared, judged, constants or {}], sort_keys=True)
+    asked = json.dumps([name, shared, judged, {}], sort_keys=True)  # {}: what earlier recordings have there
     mark = unforgeable(mark, [section.text for section in (*shared, *judged)])
     opening = f"The mark of all fences below: {mark}"
     return Prompt(
@@ -151,7 +147,7 @@ def compose(
         task="\n\n".join([*(fenced(section, mark) for section in judged), file.after]),
         version=file.version,
         asked=hashlib.sha256(asked.encode()).hexdigest(),
-        instructions=Template(file.before).substitute(constants) if constants else file.before,
+        instructions=file.before,
     )
 
 

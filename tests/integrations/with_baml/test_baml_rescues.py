@@ -32,7 +32,6 @@ FULL: dict[str, dict[str, Any]] = {
         critique_reasoning=WORDS,
         issues=[raised(), raised(severity="low", location="")],
         conflicting_evidence=["one", "two"],
-        hallucination_detected=True,
     ),
     "reviser": revision(
         WORDS, changes=[{"issue_ids": ["i1", "i2"], "kind": "corrected", "before": "100", "after": "120", "why": WORDS}]
@@ -62,7 +61,7 @@ def words_of_python(value: dict[str, Any]) -> str:
 
 def without_a_field(value: dict[str, Any]) -> dict[str, Any]:
     """The record without the first field that it may not lack."""
-    shape = next(each for each in SHAPE.values() if each.model_fields.keys() == value.keys())
+    shape = next(each for each in SHAPE.values() if each.model_json_schema()["properties"].keys() == value.keys())
     asked = next(name for name, field in shape.model_fields.items() if field.is_required())
     return {name: held for name, held in value.items() if name != asked} or {"x": 1}
 
