@@ -566,7 +566,13 @@ def _absent(words: str, claim: str) -> _Line:
 def _unconfirmed(undecided: Sequence[ClaimCheck], total: int) -> _Line:
     why = next((check.abstained for check in undecided if check.abstained), None)
     offline = all(check.judged_by == OFFLINE for check in undecided)
-    because = {"language": "language", "instruction": "evidence instructs", "limits": "over the limits"}
+    because = {
+        "language": "language",
+        "instruction": "evidence instructs",
+        "limits": "over the limits",
+        "quotation": "no quotation that holds",
+        "either_way": "can be read either way",
+    }
     reason = because[why] if why else "offline" if offline else ""
     claims = f"{len(undecided):,} of {total:,} {'claim' if total == 1 else 'claims'} not confirmed"
     return _Line((f"{claims}: {reason}" if reason else claims,))

@@ -7,7 +7,7 @@ for all roles), ``instructions`` (the same for all cases of a role), ``shared`` 
 In a prompt file in ``prompts/`` a line ``{{sections}}`` says where the fenced texts stand, and a line
 ``{{include NAME}}`` stands for rules that several prompts have (``prompts/parts/``). Our words never hold a text from
 outside, so that they are the same, byte for byte, whatever such texts say. All files together have one version
-(``prompts_version``): what one role is told rests on what the others are told, and a model is examined with all of it.
+(``prompts_version``): the task of one role rests on those of the others, and a model takes its exam with all of them.
 """
 
 from __future__ import annotations
