@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
+from masis.audit.calculations import check_calculation, unknown_operands
 from masis.audit.citations import audit_citations
 from masis.audit.markers import without_markers
 from masis.audit.output_validation import PydanticValidator
@@ -22,6 +23,8 @@ from masis.errors import InputError, InvalidRevision
 from masis.integrations.web.otlp import JSON, exported
 from masis.llm.client.reply_parsing import Unreadable, read
 from masis.llm.providers.provider_errors import from_status, scrubbed
+from masis.llm.roles.claim_places import passed_over, place_claims
+from masis.llm.roles.replies import ListedClaim
 from masis.offline.checks.copies import CopyIndex, words_of
 from masis.offline.matching.evidence_index import EvidenceIndex
 from masis.offline.parsing.facts import extract
@@ -57,6 +60,20 @@ def _revision(text: str) -> None:
     revision = Revision(revised_answer=text, changes_explanation="", updated_confidence=None, judged_by=JUDGED_BY)
     with contextlib.suppress(InvalidRevision):
         PydanticValidator().validated(revision, context(answer="It is long [chunk_1]."))
+
+
+def _calculation(text: str) -> None:
+    check_calculation(text)
+    unknown_operands(check_calculation("117 + 113 = 230"), [text])
+
+
+def _places(text: str) -> None:
+    """Place short and long words in an answer, and the answer's words where they aren't."""
+    sentences = "The bridge is 120 metres long and it opened in 1931. It is red."
+    for answer, words in ((text, "it opened in 1931"), (sentences, text), (text, text[:-1])):
+        audit = audit_citations(answer, CHUNKS)
+        rows = [ListedClaim(sentence=1, words=words), ListedClaim(sentence=None, words=words, meaning=text)]
+        passed_over(place_claims(rows, answer, audit), audit)
 
 
 def _reply(text: str) -> None:
@@ -170,6 +187,8 @@ READERS: dict[Callable[[str], object], str] = {
         "re-\n¦'¦5'¦“¦*a ¦_a ¦`a¦, ¦a, the ¦1,000¦ -5¦a - ¦a—¦5-5¦.5¦e\u0301¦\u0301\u0316¦\u1100\u1161\u11a8¦twenty-¦"
         "a n't ¦aa & ¦( ¦ ! ¦\n ¦\ufb01¦ [1] "
     ),
+    _calculation: "1 + ¦(¦1,000¦- ¦= ¦1 of ¦million ¦1;¦% ¦1'1¦a.¦² ",
+    _places: "word ¦it opened ¦not ¦1931 ¦, ¦橋は¦a and ¦In addition, ¦sin embargo ¦It is red. ¦'¦... ¦[1] ",
     shown: "a¦a1¦sk-¦1_¦http://@",
 }
 """The pieces that each reader is tried with; ``¦`` is between them."""

@@ -580,7 +580,7 @@ def _unconfirmed(undecided: Sequence[ClaimCheck], total: int) -> _Line:
         "language": "language",
         "instruction": "evidence instructs",
         "limits": "over the limits",
-        "quotation": "no words quoted",
+        "quotation": "no quotation that holds",
         "either_way": "can be read either way",
     }
     reason = because[why] if why else "offline" if offline else ""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -140,11 +138,3 @@ def test_no_text_of_a_model_makes_it_fail(text: str, evidence: str) -> None:
     found = check_calculation(text)
     assert found.right in (True, False, None)
     assert set(unknown_operands(found, [evidence])) <= set(found.operands)
-
-
-@pytest.mark.parametrize("text", ["1 + " * 200_000, "(" * 500_000, "1,000" * 200_000, "- " * 400_000, "= " * 400_000])
-def test_a_calculation_of_a_million_characters_takes_no_time(text: str) -> None:
-    begun = time.perf_counter()
-    check_calculation(text)
-    unknown_operands(check_calculation("117 + 113 = 230"), [text])
-    assert time.perf_counter() - begun < 5.0

@@ -8,7 +8,6 @@ import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from string import Template
 from typing import Any
 
 import pytest
@@ -127,43 +126,29 @@ def test_the_rubric_has_three_anchors_a_dimension_and_is_strict() -> None:
 
 
 @pytest.mark.spec("MASIS-EVAL-P4")
-@pytest.mark.parametrize(
-    ("invalid", "uncited", "hallucination", "most"),
-    [(1, 0, False, 0.4), (0, 0, True, 0.4), (0, 6, False, 0.5), (0, 12, True, 0.3), (1, 6, False, 0.4)],
-)
-def test_the_judge_gets_the_citation_audit_with_the_bound_that_holds_as_a_hard_constraint(
-    invalid: int, uncited: int, hallucination: bool, most: float
+@pytest.mark.parametrize(("invalid", "uncited", "hallucination"), [(1, 0, False), (0, 0, True), (0, 12, True)])
+def test_the_judge_gets_what_the_citation_audit_found_and_the_bounds_are_left_to_code(
+    invalid: int, uncited: int, hallucination: bool
 ) -> None:
     audit = citations(invalid, uncited)
-    sent = evaluator_prompt(
-        context(citation_audit=audit), verdict(audit, hallucination_detected=hallucination), Settings(), MARK
-    )
+    sent = evaluator_prompt(context(citation_audit=audit), verdict(audit, hallucination_detected=hallucination), MARK)
     row = {
         "invalid_citations": list(audit.invalid_citations),
         "uncited_sentences": uncited,
         "hallucination_detected": hallucination or bool(invalid),
-        "faithfulness_at_most": most,
     }
     assert json.dumps(row) in sent.task
-    assert "faithfulness_at_most is a hard constraint" in sent.system
-
-
-@pytest.mark.spec("MASIS-EVAL-P4")
-def test_the_bound_is_that_of_the_settings_and_an_answer_without_one_has_none() -> None:
-    settings = Settings(hallucination_faithfulness_cap=0.2, uncited_cap_from=3, uncited_faithfulness_cap=0.45)
-    sent = evaluator_prompt(context(citation_audit=citations(0, 3)), verdict(), settings, MARK)
-    assert '"faithfulness_at_most": 0.45' in sent.task
-    assert "faithfulness_at_most" not in evaluator_prompt(context(), verdict(), settings, MARK).task
+    assert "Use the citation audit findings to calibrate Faithfulness accurately" in sent.system
 
 
 def test_a_hallucination_that_only_the_critic_found_is_passed_on_to_the_judge() -> None:
-    sent = evaluator_prompt(context(), verdict(hallucination_detected=True), Settings(), MARK).task
+    sent = evaluator_prompt(context(), verdict(hallucination_detected=True), MARK).task
     assert '"hallucination_detected": true' in sent
 
 
 @pytest.mark.spec("MASIS-EVAL-P2")
 def test_the_judge_reads_the_question_before_the_answer() -> None:
-    sent = evaluator_prompt(context(), verdict(), Settings(), MARK)
+    sent = evaluator_prompt(context(), verdict(), MARK)
     whole = sent.shared + sent.task
     assert whole.index("How long is the bridge?") < whole.index("The bridge is long.")
 
@@ -335,7 +320,7 @@ def prompts(texts: Texts) -> list[Prompt]:
     sentences = audit_citations(texts.answer, evidence)
     return [
         critic.prompt(context, MARK),
-        evaluator.prompt(context, view, Settings(), MARK),
+        evaluator.prompt(context, view, MARK),
         reviser.prompt(context, view, [found], MARK),
         drafter.prompt(texts.query, evidence, MARK),
         verifier.extract_prompt(sentences, texts.query, MARK),

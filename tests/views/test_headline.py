@@ -109,6 +109,8 @@ def test_an_offline_audit_says_what_is_worst_with_the_words_it_is_about(answer: 
         (check("partial"), "Supported only in part: “It grew by 14.2%”"),
         (check("unverifiable", judged_by="m"), "1 of 1 claim not confirmed"),
         (check("unverifiable", abstained="language"), "1 of 1 claim not confirmed: language"),
+        (check("unverifiable", abstained="quotation"), "1 of 1 claim not confirmed: no quotation that holds"),
+        (check("unverifiable", abstained="either_way"), "1 of 1 claim not confirmed: can be read either way"),
         (
             check(
                 "supported",

@@ -8,6 +8,7 @@ stands becomes one, and so do words of a sentence that none of its claims says.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -66,29 +67,43 @@ def passed_over(claims: Iterable[Claim], audit: CitationAudit) -> list[Claim]:
     stand, the words are returned that lie outside of them and that none of them has in its statement either. Words
     that assert nothing by themselves (function words, a single article between two claims) are no gap.
     """
-    by_sentence: dict[int, list[Claim]] = defaultdict(list)
-    inside = citations_by_sentence(audit)
-    placed = [claim for claim in claims if claim.start is not None and claim.end is not None]
-    for number, sentence in enumerate(audit.sentences):
-        by_sentence[number] = [
-            claim for claim in placed if sentence.start < (claim.end or 0) and sentence.end > (claim.start or 0)
-        ]
+    inside, by_sentence = citations_by_sentence(audit), _by_sentence(claims, audit.sentences)
+    said_by: dict[tuple[Claim, ...], _Said] = {}  # a claim over many sentences is read once
     gaps = []
     for number, sentence in enumerate(audit.sentences):
         if not asserts(sentence):
             continue
         whole = claim_within(number, sentence.text, sentence.start, inside[number])
-        if not by_sentence[number]:
+        within = tuple(by_sentence[number])
+        if not within:
             gaps.append(whole)
             continue
+        if within not in said_by:
+            said_by[within] = _said(within)
         statement = plain_claim(whole)
-        for start, end in _uncovered(whole, by_sentence[number]):
+        for start, end in _uncovered(whole, within, said_by[within]):
             text = sentence.text[start:end]
             if len(_WORD.findall(text)) < STRETCH_LEAST and not _WIDE.search(text):
                 gaps.append(whole)
                 break  # a word or two say nothing alone: the sentence is judged whole, which covers all gaps
             gaps.append(claim_within(number, text, sentence.start + start, inside[number], statement))
     return gaps
+
+
+def _by_sentence(claims: Iterable[Claim], sentences: Sequence[Sentence]) -> Mapping[int, list[Claim]]:
+    """Return the claims that stand in each sentence or reach into it, by the sentence's number."""
+    found: dict[int, list[Claim]] = defaultdict(list)
+    for claim in claims:
+        if claim.start is not None and claim.end is not None:
+            for number in _overlapped(sentences, claim.start, claim.end):
+                found[number].append(claim)
+    return found
+
+
+def _overlapped(sentences: Sequence[Sentence], start: int, end: int) -> range:
+    """Return the numbers of the sentences that a stretch of the answer overlaps; they stand in order."""
+    first = bisect_right(sentences, start, key=lambda each: each.end)
+    return range(first, bisect_left(sentences, end, lo=first, key=lambda each: each.start))
 
 
 class _Places:
@@ -158,8 +173,7 @@ class _Places:
         return best
 
     def _sentences_at(self, place: Located) -> list[int]:
-        sentences = enumerate(self._audit.sentences)
-        return [number for number, each in sentences if each.start < place.end and each.end > place.start]
+        return list(_overlapped(self._audit.sentences, place.start, place.end))
 
     def _widened(self, place: Located, sentences: Sequence[Sentence]) -> Located:
         """Return the whole sentence where all of it is quoted but markers, stops and the number of a list item."""
@@ -180,17 +194,18 @@ def _unmarked(answer: str, audit: CitationAudit) -> str:
 
 
 class _Said(NamedTuple):
-    """What the claims of a sentence say: their words by stem, and whether one of them negates."""
+    """What the claims of a sentence say: their words by stem, whether one negates, and pairs of wide characters."""
 
     stems: frozenset[str]
     negates: bool
+    pairs: frozenset[str]
 
 
 def _said(claims: Sequence[Claim]) -> _Said:
-    words = [
-        word for claim in claims for text in (claim.text, claim.statement) for word in _WORD.findall(text.casefold())
-    ]
-    return _Said(frozenset(word[:_STEM] for word in words), any(map(is_negation, words)))
+    texts = dict.fromkeys(text for claim in claims for text in (claim.text, claim.statement))
+    words = {word for text in texts for word in _WORD.findall(text.casefold())}
+    pairs = frozenset(pair for text in texts for pair in _wide_pairs(text))
+    return _Said(frozenset(word[:_STEM] for word in words), any(map(is_negation, words)), pairs)
 
 
 def _tells(word: str, said: _Said) -> bool:
@@ -202,19 +217,19 @@ def _tells(word: str, said: _Said) -> bool:
     return word[0].isdecimal() or (len(word) > 2 and not is_function_word(word))
 
 
-def _uncovered(sentence: Claim, claims: Sequence[Claim]) -> Iterator[tuple[int, int]]:
+def _uncovered(sentence: Claim, claims: Sequence[Claim], said: _Said) -> Iterator[tuple[int, int]]:
     """Yield the stretches of a sentence's text that none of the claims says, from one claim to the next."""
     first, text = sentence.start or 0, sentence.text
     covered = sorted(
         [(max(0, (claim.start or 0) - first), (claim.end or 0) - first) for claim in claims] + list(sentence.markers)
     )
-    said, at = _said(claims), 0
+    at = 0
     for (_, before), (start, _) in pairwise([(0, 0), *covered, (len(text), len(text))]):
         at = max(at, before)
         if start <= at:
             continue
         gap = text[at:start]
-        if _wide_gap(gap, claims) or any(_tells(word, said) for word in _words_of_gap(gap)):
+        if _wide_gap(gap, said) or any(_tells(word, said) for word in _words_of_gap(gap)):
             lead = len(gap) - len(gap.lstrip(_EDGES))
             yield at + lead, at + len(gap.rstrip(_EDGES))
 
@@ -223,10 +238,13 @@ def _words_of_gap(text: str) -> list[str]:
     return _WORD.findall(_NO_NEGATION.sub(" ", text.casefold()))
 
 
-def _wide_gap(gap: str, claims: Sequence[Claim]) -> bool:
+def _wide_pairs(text: str) -> list[str]:
+    return [text[at : at + 2] for at in range(len(text) - 1) if _WIDE.match(text[at]) and _WIDE.match(text[at + 1])]
+
+
+def _wide_gap(gap: str, said: _Said) -> bool:
     """Return whether a gap in a script without blanks says more than its claims do."""
     if len(_WIDE.findall(gap)) < _WIDE_LEAST:
         return False
-    said = "".join(f"{claim.text} {claim.statement}" for claim in claims)
-    pairs = [gap[at : at + 2] for at in range(len(gap) - 1) if _WIDE.match(gap[at]) and _WIDE.match(gap[at + 1])]
-    return sum(pair not in said for pair in pairs) > len(pairs) / 2
+    pairs = _wide_pairs(gap)
+    return sum(pair not in said.pairs for pair in pairs) > len(pairs) / 2
