@@ -19,7 +19,7 @@ from masis.audit.output_validation import LONGEST_ANSWER, OutputValidator, Pydan
 from masis.errors import CriticFailed, InvalidRevision, SettingsError, StepError
 from masis.observers.observation import run_to_completion
 from masis.offline.matching.key_points import JUDGED_BY as JUDGED_BY_RULES
-from masis.schema.audit import AbsentFigure, Claim, ClaimCheck, Issue, Revision
+from masis.schema.audit import AbsentFigure, Claim, ClaimCheck, Issue, MarkedWords, Revision
 from masis.schema.base import Unscored
 from masis.schema.case import Case, ClaimVerdict, Evidence
 from masis.schema.run import MUST_LOOK, CheckName, ReviewCode, Run
@@ -52,6 +52,7 @@ def assessed(**changes: Any) -> acceptance.Assessment:
 
 
 ABSENT = AbsentFigure(kind="number", claim_start=14, claim_end=18, claim_text="long")
+MARKED = MarkedWords(claim_start=14, claim_end=18, claim_text="long")
 
 
 def codes(**changes: Any) -> list[str]:
@@ -77,6 +78,7 @@ def test_an_answer_that_passes_every_check_is_accepted_and_shows_them() -> None:
         ("partial_claim", {"claims": (check("partial", 0.5),)}),
         ("unconfirmed_claim", {"claims": (check("unverifiable", None),)}),
         ("figure_not_in_evidence", {"claims": (check("supported", 0.9, figures=(ABSENT,)),)}),
+        ("words_marked", {"claims": (check("supported", 0.9, marked=(MARKED,)),)}),
         ("serious_issue", {"issues": (issue("high"),)}),
         ("serious_issue", {"issues": (issue("critical", source="claims"),)}),
         ("safety", {"issues": (issue("low", type="safety"),)}),
@@ -257,6 +259,14 @@ def test_a_figure_that_the_evidence_lacks_is_a_reason_to_look_that_accuses_nobod
     reason = next(each for each in found.reasons if each.code == "figure_not_in_evidence")
     assert (reason.tier, reason.message) == ("not_certified", "long isn't in the evidence; it may be calculated.")
     with pytest.raises(ValueError, match="figure_not_in_evidence"):
+        acceptance.waive(found, guarantee=1)
+
+
+def test_words_that_a_tagger_marks_are_a_reason_to_look_that_accuses_nobody_and_no_guarantee_waives() -> None:
+    found = assessed(claims=(check("unverifiable", 0.5, marked=(MARKED,)),))
+    reason = next(each for each in found.reasons if each.code == "words_marked")
+    assert (reason.tier, reason.message) == ("not_certified", "The tagger finds no support for “long”.")
+    with pytest.raises(ValueError, match="words_marked"):
         acceptance.waive(found, guarantee=1)
 
 

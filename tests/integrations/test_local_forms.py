@@ -9,6 +9,7 @@ import pytest
 
 from masis.errors import SettingsError
 from masis.integrations.local.forms import FORMS, labels_of
+from masis.integrations.local.inputs import TEMPLATES
 from tests.integrations.tiny_models import NLI
 
 TWO = {"0": "LABEL_0", "1": "LABEL_1"}
@@ -201,6 +202,16 @@ def test_a_refusal_says_what_was_found_and_what_would_be_accepted() -> None:
         assert part in said
     assert "LettuceDetect (a token classifier" in said
     assert "FactCG" not in said
+
+
+def test_factcg_s_template_is_its_own_to_the_last_blank() -> None:
+    # factcg/utils.py, INSTRUCTION_TEMPLATE
+    (template,) = TEMPLATES["factcg"]
+    assert isinstance(template, str)
+    assert template.format(evidence="E", claim="C") == (
+        'E\n\nChoose your answer: based on the paragraph above can we conclude that "C"?\n\n'
+        "OPTIONS:\n- Yes\n- No\nI think the answer is "
+    )
 
 
 def test_every_form_is_in_the_docs_with_its_source_in_the_code() -> None:

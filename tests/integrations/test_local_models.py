@@ -169,6 +169,17 @@ def test_what_was_not_read_may_support_what_the_rest_does_not(tmp_path: Path) ->
     assert alone.verdict == "unsupported"
 
 
+def test_a_citation_that_was_read_in_part_is_not_called_wrong(tmp_path: Path) -> None:
+    folder = save_model(tmp_path / "short", in_evidence={"yes": (9.0, 0.0, 0.0), "no": (0.0, 9.0, 0.0)})
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "max_position_embeddings": 64}))
+    other = {"id": "2", "text": "Yes bridge."}
+    for rest, finding in (("", "misattributed"), (" The bridge is " + "long " * 178 + ".", "unchecked")):
+        evidence = [{"id": "1", "text": f"No bridge.{rest}"}, other]
+        (check,) = verify_claims(["The bridge is [1]."], evidence, Settings(verifier=f"local:{folder}"))
+        assert (check.verdict, [each.finding for each in check.references]) == ("supported", [finding])
+
+
 def test_labels_that_were_trained_each_for_itself_are_no_shares_of_one(tmp_path: Path) -> None:
     folder = save_model(tmp_path / "multi", {"both": (3.0, 0.0, 3.0)})
     (found,) = scoring.load(str(folder)).score([("a", "both")])

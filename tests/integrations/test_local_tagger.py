@@ -112,6 +112,15 @@ def test_places_are_exact_beside_letters_of_several_bytes(tmp_path: Path, claim:
     assert "1850" in one_by_one(folder, claim)[0][0]
 
 
+def test_the_blank_before_a_word_is_part_of_its_token_and_not_of_its_place(tmp_path: Path) -> None:
+    known = {sign: at for at, sign in enumerate([*SPECIAL, *sorted(ByteLevel.alphabet()), "\u0120b", "\u0120br"])}
+    made = Tokenizer(BPE(known, [("\u0120", "b"), ("\u0120b", "r")]))
+    made.pre_tokenizer = ByteLevel(add_prefix_space=False, trim_offsets=False)
+    folder = save_tagger(tmp_path / "tagger", {"\u0120br": MADE_UP}, made=with_marks(made))
+    tokens = role(folder).tags([EVIDENCE], "", without_stretches("a bridge", [])) or ()
+    assert [(each.start, each.end) for each in tokens if each.unsupported > 0.5] == [(2, 4)]
+
+
 def bytes_tokenizer() -> Tokenizer:
     """A tokenizer like ModernBERT's, each byte a token of its own, and the blank before a word part of it."""
     known = {sign: at for at, sign in enumerate([*SPECIAL, *sorted(ByteLevel.alphabet())])}
@@ -251,6 +260,13 @@ def test_an_answer_that_is_too_long_is_not_marked_and_not_confirmed(tmp_path: Pa
     (check,) = role(folder).verify([Claim(text="long 1850 " * 60)], [Evidence(id="1", text=EVIDENCE)])
     assert (marks(check), check.support) == ([], None)
     assert "longer than the tagger reads" in (check.issue or "")
+
+
+def test_an_input_is_read_up_to_the_longest_and_not_cut_beyond(tmp_path: Path) -> None:
+    scorer = scoring.load(str(save_tagger(tmp_path / "tagger", {"1850": MADE_UP}, max_position_embeddings=64)))
+    room = 64 - len("[CLS] [SEP] 1850 [SEP]".split())
+    assert scorer.tag("bridge " * room, "1850") is not None
+    assert scorer.tag("bridge " * (room + 1), "1850") is None
 
 
 def test_a_word_that_one_part_of_the_passages_supports_is_not_marked(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from masis import run_audit
-from masis.schema.audit import JudgedBy, RejectedIssue, Revision
+from masis.schema.audit import JudgedBy, MarkedWords, RejectedIssue, Revision
 from masis.schema.base import Unscored
 from masis.schema.case import Case, NoAnswer
 from masis.schema.run import AcceptanceCheck, ReviewCode, ReviewReason, Run, RunWarning
@@ -27,7 +27,7 @@ from masis.views.charts import course, course_chart
 from masis.views.headline import headline
 from masis.views.scores import changing_rules, measured_frame, origin_frame, origins, score_cells, score_frame
 from masis.views.story import OFFLINE_SAYS, asks_for_a_person, checks_passed, ended, nothing_found, story, what_failed
-from masis.views.verdicts import WITHOUT_PASSAGE
+from masis.views.verdicts import WITHOUT_PASSAGE, claims
 from masis.views.words import SCORE
 from tests.cases import case_of
 
@@ -271,6 +271,23 @@ def test_the_legend_counts_the_figures_that_the_evidence_lacks() -> None:
     (entry,) = [each for each in shown["legend"] if each["mark"] == "fact-figure"]
     assert (entry["label"]["text"], entry["label"]["tone"]) == ("not in the evidence", "calm")
     assert entry["count"] == 3
+
+
+def test_words_that_a_tagger_marks_are_framed_counted_and_said_whatever_became_of_their_claim() -> None:
+    case = a_case("The bridge is 120 metres long [c1].")
+    run = run_audit(case)
+    first = run.iterations[0]
+    words = MarkedWords(claim_start=14, claim_end=24, claim_text="120 metres")
+    elsewhere = MarkedWords(claim_start=0, claim_end=3, claim_text="not what stands there")
+    for verdict in ("unverifiable", "supported"):
+        check = first.claims[0].model_copy(update={"marked": (words, elsewhere), "verdict": verdict})
+        tagged = run.model_copy(update={"iterations": (first.model_copy(update={"claims": (check,)}),)})
+        shown = answer_view(case, tagged, 0)
+        assert "".join(piece["text"] for piece in shown["pieces"] if piece.get("fact") == "marked") == "120 metres"
+        (entry,) = [each for each in shown["legend"] if each["mark"] == "fact-marked"]
+        assert (entry["label"]["text"], entry["label"]["tone"], entry["count"]) == ("marked by a tagger", "calm", 1)
+        assert any("finds no support for “120 metres”" in says for says in claims(tagged.iterations[0])[0]["says"])
+        assert "marked words" in tagged._repr_html_()
 
 
 def test_references_of_one_marker_are_marked_one_by_one() -> None:

@@ -8,7 +8,16 @@ import pytest
 
 from masis import run_audit
 from masis.audit.text.instructions import find_instructions
-from masis.schema.audit import AbsentFigure, Claim, ClaimCheck, Contradiction, Issue, QuoteCheck, ReferenceCheck
+from masis.schema.audit import (
+    AbsentFigure,
+    Claim,
+    ClaimCheck,
+    Contradiction,
+    Issue,
+    MarkedWords,
+    QuoteCheck,
+    ReferenceCheck,
+)
 from masis.schema.run import ReviewCode, ReviewReason, Run
 from masis.views.answer import answer_view
 from masis.views.headline import KINDS, LONGEST_IN_HEAD, LONGEST_WITH_POINT, headline, standing
@@ -44,6 +53,11 @@ def conflict(mine: str, theirs: str, kind: str = "number") -> Contradiction:
 def absent(figure: str, text: str = "It grew by 14.2% [c2].") -> AbsentFigure:
     start = text.index(figure)
     return AbsentFigure(kind="number", claim_start=start, claim_end=start + len(figure), claim_text=figure)
+
+
+def marked(words: str, text: str = "It grew by 14.2% [c2].") -> MarkedWords:
+    start = text.index(words)
+    return MarkedWords(claim_start=start, claim_end=start + len(words), claim_text=words)
 
 
 def critic(type_: Any, severity: Any, description: str = "The dose is too high.") -> Issue:
@@ -103,6 +117,14 @@ def test_an_offline_audit_says_what_is_worst_with_the_words_it_is_about(answer: 
         (
             check("unverifiable", figures=(absent("14.2%"),)),
             "14.2% isn't in the evidence; it may be calculated: “It grew by 14.2%”",
+        ),
+        (
+            check("unverifiable", marked=(marked("grew"),), judged_by="m"),
+            "The tagger finds no support for “grew”: “It grew by 14.2%”",
+        ),
+        (
+            check("supported", marked=(marked("It"), marked("grew")), judged_by="m"),
+            "The tagger finds no support for “It” and “grew”: “It grew by 14.2%”",
         ),
         (check("unsupported", uncovered=((11, 16),)), "14.2% isn't in the evidence: “It grew by 14.2%”"),
         (check("unsupported"), "No evidence supports “It grew by 14.2%”"),
