@@ -202,10 +202,6 @@ class PlantedService(Service):
             self._store.planted.note(by, "withdrawn", done)
         return len(done)
 
-    def revealed(self, case_id: str) -> PlantedCopy | None:
-        """Return the copy that a case is, once it is no secret; None before, and for every other case."""
-        return next((copy for copy in self._store.planted.copies(case_id) if copy.state == "planted"), None)
-
     def recall(self, actor: Actor) -> RecallReport:
         """Return how many planted faults were found: the actor's own figures, for a lead those of all and the audit's.
 
