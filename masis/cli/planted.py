@@ -30,7 +30,7 @@ def planted() -> None:
       masis planted recall
       masis planted withdraw
 
-    An answer is sound where a person approved it as it came. Before a copy is decided nothing tells it from other cases.
+    An answer is sound where a person approved it as it came. Nothing tells a copy from other cases until it is decided;
     docs/trust.md says what is measured.
     """
 

@@ -195,7 +195,8 @@ ACTS: tuple[Act, ...] = (
         "file",
         "masis demo, masis serve, masis config, masis completion, masis audit, masis bench, masis optimize, masis "
         "models, masis report, masis metrics, masis trust, masis planted, masis import, masis export, masis dataset, "
-        "masis screen, masis screening, masis ingest, masis mcp, masis person, masis health, masis verify-log, masis purge, masis db",
+        "masis screen, masis screening, masis ingest, masis mcp, masis person, masis health, masis verify-log, "
+        "masis purge, masis db",
     ),
 )
 """Every act, once. A page, use case, address, tool or command without a row fails a test, and so does a row that is not

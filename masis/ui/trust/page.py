@@ -97,7 +97,8 @@ def show_trust(workbench: Workbench) -> None:
         show_planted(workbench)
     else:
         _show_own(key)
-    st.caption("On the command line `masis trust` prints the same. docs/trust.md says how each is computed.")
+    prints = "masis planted recall" if shown == "planted" else "masis trust"
+    st.caption(f"On the command line `{prints}` prints the same. docs/trust.md says how each is computed.")
 
 
 def trust_filter() -> TrustFilter:

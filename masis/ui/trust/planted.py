@@ -53,7 +53,7 @@ def _act(workbench: Workbench) -> None:
             )
         else:
             _plant_form(workbench, found.sound)
-    with st.container(horizontal=True):
+    if found.open:
         st.button(
             f"Withdraw {counted(found.open, 'undecided copy', 'undecided copies')}",
             key="planted-withdraw",
@@ -62,7 +62,6 @@ def _act(workbench: Workbench) -> None:
             args=(workbench,),
             **needs(
                 "oversee",
-                disabled=not found.open,
                 help="Takes back every copy that nobody has decided. The log records it.",
             ),
         )
@@ -134,7 +133,7 @@ def _withdraw(workbench: Workbench) -> None:
 
 def _show_recall(found: RecallReport, *, lead: bool) -> None:
     rows: list[Row] = []
-    if found.audit is not None:
+    if found.audit is not None and found.audit.recall.total.n:
         audit = found.audit
         rest = f"accepted {audit.accepted:,}, left to people {audit.left_to_people:,}"
         rows.append(_recall_row("The audit", audit.recall, rest))
@@ -161,8 +160,8 @@ def _show_recall(found: RecallReport, *, lead: bool) -> None:
         linked_table(titles, rows, description="Planted faults found", key="planted-recall")
         st.caption(
             "The share of the planted faults that were found, with the exact 95% interval. The audit found one where "
-            "it flagged the planted words; a reviewer where they rejected the answer, corrected the sentence or reported "
-            "an issue in the words."
+            "it flagged the planted words; a reviewer where they rejected the answer, corrected the sentence or "
+            "reported an issue in the words."
         )
     if found.decided:
         _show_decided(found.decided, lead=lead)
