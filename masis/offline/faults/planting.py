@@ -12,7 +12,6 @@ from masis.offline.faults.sentences import LONGEST_ANSWER, MOST_EVIDENCE, Answer
 from masis.schema.case import Evidence
 from masis.schema.faults import FaultKind, PlantedFault
 
-
 MOST_TRIED = 60
 """Sentences that are tried, drawn at random: what none of so many allows, the others seldom do."""
 
