@@ -23,7 +23,7 @@ from masis.services.cases import CaseView
 from masis.services.decision_rules import OTHER, reasons_for
 from masis.services.desk import SHOWN, Desk
 from masis.services.records import CaseFilter, QueueOrder
-from masis.views.faults import told
+from masis.views.faults import revealed_words
 from masis.views.headline import headline
 from masis.views.log_entries import entry_number, entry_word
 from masis.views.numbers import score_text
@@ -90,7 +90,7 @@ def _as_lines(view: CaseView) -> Iterator[str]:
     word, more = stands(view.summary.standing, view.state, view.summary.severity)
     yield " · ".join(filter(None, (view.case.id, word.text, more, f"version {view.summary.version}")))
     if view.planted is not None:
-        yield from ("", told(view.planted))
+        yield from ("", revealed_words(view.planted))
     if view.run is not None and not view.machine_hidden:
         worst = headline(view.run)
         yield from ("", worst.text, *([worst.others] if worst.others else ()))
@@ -205,7 +205,7 @@ def decide(
         version=version,
     )
     planted = desk.show(case).planted
-    emit(entry, [_entry_line(entry), *([told(planted)] if planted else [])])
+    emit(entry, [_entry_line(entry), *([revealed_words(planted)] if planted else [])])
 
 
 def _label(written: str) -> dict[str, Any]:

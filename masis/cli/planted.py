@@ -30,7 +30,7 @@ def planted() -> None:
       masis planted recall
       masis planted withdraw
 
-    An answer is sound where a person approved it as it came. Nothing tells a copy from other cases until it is decided;
+    An answer is sound where a person approved it unchanged. Nothing tells a copy from other cases until it is decided;
     docs/trust.md says what is measured.
     """
 

@@ -231,7 +231,7 @@ class PlantedService(Service):
             return None
 
     def _sound(self, case_filter: CaseFilter | None) -> list[str]:
-        """Return the ids of sound answers: approved by a person, the original as it came."""
+        """Return the ids of sound answers: approved by a person, the original answer."""
         reviews = ReviewService(self._store, self._access)
         found = []
         for case_id in self._store.planted.sound(case_filter):

@@ -45,7 +45,7 @@ from masis.views.answer import (
     unaudited_answer_view,
 )
 from masis.views.charts import course, course_chart
-from masis.views.faults import told
+from masis.views.faults import revealed_words
 from masis.views.headline import LONGEST_IN_HEAD, headline
 from masis.views.issue_history import IssueHistory, issue_history
 from masis.views.markdown import escaped
@@ -115,7 +115,7 @@ def _notices(page: _Page) -> None:
     """Say what somebody must know before they read: what was redacted, other versions, addresses that lead nowhere."""
     show_redacted()
     if page.view.planted is not None:
-        st.warning(escaped(told(page.view.planted)), icon=":material/science:")
+        st.warning(escaped(revealed_words(page.view.planted)), icon=":material/science:")
     versions = page.workbench.versions.around(page.view.case)
     show_versions(page.view, versions)
     _conversation(page.view)

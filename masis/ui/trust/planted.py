@@ -49,7 +49,7 @@ def _act(workbench: Workbench) -> None:
         if not found.sound:
             st.markdown(
                 "**There is no sound answer to copy.** Approve some cases first: a copy is made of an answer that a "
-                "person approved as it came, and each answer gives one."
+                "person approved unchanged, and each answer gives one."
             )
         else:
             _plant_form(workbench, found.sound)
