@@ -21,6 +21,8 @@ from masis.views.markdown import escaped
 
 _SAID = "planted-said"
 """What the last act did, in words, in the session state."""
+_FAILED = "planted-failed"
+"""Why it couldn't be done."""
 _MOST_LISTED = 100
 
 
@@ -66,7 +68,9 @@ def _act(workbench: Workbench) -> None:
             ),
         )
     if said := st.session_state.pop(_SAID, ""):
-        st.info(escaped(said), icon=":material/info:")
+        st.success(escaped(said))
+    if failed := st.session_state.pop(_FAILED, ""):
+        st.error(escaped(failed), icon=":material/error:")
 
 
 def _plant_form(workbench: Workbench, sound: int) -> None:
@@ -128,7 +132,7 @@ def _withdraw(workbench: Workbench) -> None:
         done = workbench.planted.withdraw(actor())
         st.session_state[_SAID] = f"{counted(done, 'copy', 'copies')} withdrawn."
     except MasisError as error:
-        st.session_state[_SAID] = str(error)
+        st.session_state[_FAILED] = str(error)
 
 
 def _show_recall(found: RecallReport, *, lead: bool) -> None:
