@@ -249,6 +249,8 @@ def test_a_new_version_of_a_copy_is_a_copy(bench: Workbench) -> None:
     (copy,) = plant(bench, kinds=("figure",))
     newer = bench.versions.fill_evidence(ADA, copy, {"3": "The museum opens at nine."})
     bench.audits.audit(ADA, newer)
+    assert bench.cases.summary(copy).state == "superseded", "else the earlier version would say what this one is"
+    assert bench.store.planted.revealed(copy) is None
     decide(bench, newer.id, "approve", "Ben")
     assert bench.store.planted.revealed(newer.id) is not None
 
