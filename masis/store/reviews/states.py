@@ -85,8 +85,8 @@ def derive_state(
 
 _OVER: frozenset[CaseState] = frozenset(("approved", "overridden", "rejected", "needs_adjudication", "redacted"))
 """States in which a copy with a planted fault has served its purpose. One that is escalated still waits for a verdict;
-where reviewers differ about a copy there is nothing to adjudicate. One whose new version is still to be decided must not
-say what that one is, so it stays superseded."""
+where reviewers differ about a copy there is nothing to adjudicate. One that a new version took the place of stays
+superseded: it would say what that one is, which is still to be decided."""
 
 
 def _state_of_case(
