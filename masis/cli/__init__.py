@@ -35,6 +35,7 @@ GROUPS: dict[str, dict[str, Lazy]] = {
         "report": Lazy("masis.cli.desk:report", "Write the audits of cases as pages to print."),
         "metrics": Lazy("masis.cli.metrics:metrics", "Show the metrics of the audits: rates, times, scores, costs."),
         "trust": Lazy("masis.cli.metrics:trust", "Show how far the audit may be relied on, by decisions."),
+        "planted": Lazy("masis.cli.planted:planted", "Plant faults in copies of sound answers; who finds them.", True),
     },
     "Data": {
         "import": Lazy("masis.cli.data:import_files", "Read cases, or files of other tools."),

@@ -23,6 +23,7 @@ from masis.services.cases import CaseView
 from masis.services.decision_rules import OTHER, reasons_for
 from masis.services.desk import SHOWN, Desk
 from masis.services.records import CaseFilter, QueueOrder
+from masis.views.faults import revealed_words
 from masis.views.headline import headline
 from masis.views.log_entries import entry_number, entry_word
 from masis.views.numbers import score_text
@@ -79,6 +80,8 @@ def show(case: str = argument(), desk: Desk = DESK, emit: Emit = shared.EMIT) ->
     """
     view = desk.show(case)
     record = {"case": view.case.to_json_dict(), "summary": view.summary, "run": view.run, "history": view.history}
+    if view.planted is not None:
+        record["planted"] = view.planted
     emit(record, _as_lines(view))
 
 
@@ -86,6 +89,8 @@ def _as_lines(view: CaseView) -> Iterator[str]:
     iteration = view.run.iterations[0] if view.run and view.run.iterations else None
     word, more = stands(view.summary.standing, view.state, view.summary.severity)
     yield " · ".join(filter(None, (view.case.id, word.text, more, f"version {view.summary.version}")))
+    if view.planted is not None:
+        yield from ("", revealed_words(view.planted))
     if view.run is not None and not view.machine_hidden:
         worst = headline(view.run)
         yield from ("", worst.text, *([worst.others] if worst.others else ()))
@@ -199,7 +204,8 @@ def decide(
         acknowledge=acknowledge,
         version=version,
     )
-    emit(entry, [_entry_line(entry)])
+    planted = desk.show(case).planted
+    emit(entry, [_entry_line(entry), *([revealed_words(planted)] if planted else [])])
 
 
 def _label(written: str) -> dict[str, Any]:

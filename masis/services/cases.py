@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple
 from masis.errors import UnknownRecord
 from masis.schema.actor import Actor
 from masis.schema.case import Case
+from masis.schema.faults import PlantedFault
 from masis.schema.review import CaseState, LogEntry, Standing
 from masis.schema.run import Run
 from masis.schema.team import QueuePolicy
@@ -29,6 +30,7 @@ class CaseView(NamedTuple):
     """One case opened: the case, its summary, its runs (newest first), the newest finished one, its log.
 
     Where ``machine_hidden`` the reviewer may not see the machine's verdict now: runs and figures are left out.
+    ``planted`` is the fault of a copy that people have decided, or that was withdrawn; None for every other case.
     """
 
     case: Case
@@ -38,6 +40,7 @@ class CaseView(NamedTuple):
     decision: LogEntry | None
     history: tuple[LogEntry, ...]
     machine_hidden: bool = False
+    planted: PlantedFault | None = None
 
     def __repr__(self) -> str:
         entries = counted(len(self.history), "log entry", "log entries")
@@ -190,14 +193,17 @@ class CaseService(Service):
     def open(self, case_id: str, viewer: str | None = None) -> CaseView:
         """Return one case with its newest finished run and its log. Raises UnknownRecord."""
         runs = self._store.runs.for_case(case_id)
+        summary = self._store.cases.summary(case_id, viewer)
+        copy = self._store.planted.revealed(case_id) if summary.state == "planted" else None
         finished = next((run.id for run in runs if run.readable), None)
         return CaseView(
             case=self._store.cases.get(case_id),
-            summary=self._store.cases.summary(case_id, viewer),
+            summary=summary,
             runs=runs,
             run=self._store.runs.get(finished) if finished else None,
             decision=self._store.decisions.current(case_id),
             history=self._store.decisions.entries(DecisionFilter(case_id=case_id, size=200)).rows,
+            planted=copy.fault if copy else None,
         )
 
     def open_for(self, actor: Actor, case_id: str) -> CaseView:

@@ -106,7 +106,7 @@ class PlantedService(Service):
         """
         self._access.require(actor, "oversee")
         copies = self._store.planted.copies()
-        live = [copy for copy in copies if copy.state != "planted"]
+        live = [copy for copy in copies if copy.state not in ("planted", "superseded")]
         return PlantedCounts(
             sound=len(self._store.planted.sound()),
             open=sum(not copy.started for copy in live),
@@ -190,7 +190,7 @@ class PlantedService(Service):
         self._access.require(actor, "oversee")
         by, done = name_of(actor), list[str]()
         for copy in self._store.planted.copies():
-            if copy.state in ("planted", "running") or copy.started:
+            if copy.state in ("planted", "running", "superseded") or copy.started:
                 continue
             with self._store.transaction():
                 self._store.redactions.redact_case(copy.case_id, by=by, reason=WITHDRAWN)
@@ -201,10 +201,6 @@ class PlantedService(Service):
         if done:
             self._store.planted.note(by, "withdrawn", done)
         return len(done)
-
-    def revealed(self, case_id: str) -> PlantedCopy | None:
-        """Return the copy that a case is, once it is no secret; None before, and for every other case."""
-        return next((copy for copy in self._store.planted.copies(case_id) if copy.state == "planted"), None)
 
     def recall(self, actor: Actor) -> RecallReport:
         """Return how many planted faults were found: the actor's own figures, for a lead those of all and the audit's.
@@ -220,7 +216,9 @@ class PlantedService(Service):
         reviewers = [_of_reviewer(name, mine, copies) for name in names]
         if lead and len(names) > 1:
             reviewers.insert(0, _of_reviewer("", mine, copies))
-        outcomes = {copy.case_id: self._audit_outcome(copy) for copy in copies.values() if copy.withdrawn_at is None}
+        # of a copy with a newer version the newest one counts
+        measured = [copy for copy in copies.values() if copy.withdrawn_at is None and copy.state != "superseded"]
+        outcomes = {copy.case_id: self._audit_outcome(copy) for copy in measured}
         shown = [copy for copy in copies.values() if copy.decided and (lead or _decided(copy, mine))]
         return RecallReport(
             _of_audit(copies, outcomes) if lead else None,
@@ -235,7 +233,7 @@ class PlantedService(Service):
             return None
 
     def _sound(self, case_filter: CaseFilter | None) -> list[str]:
-        """Return the ids of sound answers: approved by a person, the original as it came."""
+        """Return the ids of sound answers: approved by a person, the original answer."""
         reviews = ReviewService(self._store, self._access)
         found = []
         for case_id in self._store.planted.sound(case_filter):

@@ -39,6 +39,6 @@ def fault_words(fault: PlantedFault) -> str:
     return f"{nouns[fault.kind].capitalize()} was changed from “{fault.before}” to “{fault.after}”."
 
 
-def told(fault: PlantedFault) -> str:
-    """Tell a reviewer, once a copy is decided, that and how its fault was planted."""
+def revealed_words(fault: PlantedFault) -> str:
+    """Say to a reviewer, once a copy is decided, that and how its fault was planted."""
     return f"This was a copy of a sound answer with a planted fault. {fault_words(fault)}"

@@ -133,7 +133,11 @@ def stands(standing: Standing, state: CaseState, severity: Severity | None) -> t
     """
     if standing == "waits" and state in WAITS_FOR:
         return WAITS_FOR[state], ""
-    open_ = standing in ("wrong", "no_answer", "not_confirmed", "to_review") or state in ("needs_review", "new")
+    open_ = standing in ("wrong", "no_answer", "not_confirmed", "to_review") or state in (
+        "needs_review",
+        "new",
+        "planted",
+    )
     word = LESSER if standing == "nothing_found" and severity else STANDING[standing]
     return word, "" if open_ else STATE[state].text
 

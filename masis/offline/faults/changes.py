@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from masis.offline.checks.derivations import MOST_VALUES, Near, calculated, explained, near_values, restates
-from masis.offline.checks.figures import FactTable, asserts_no_value, numerals_in
+from masis.offline.checks.figures import asserts_no_value
 from masis.offline.faults.sentences import AnswerSentence, ReadAnswer
 from masis.offline.parsing.facts import Fact, agree, extract
 from masis.offline.text.tokens import STOPWORDS, stem
@@ -47,7 +47,6 @@ _MOST_OFF = 5.0
 
 def change_figure(read: ReadAnswer, sentence: AnswerSentence, draw: random.Random) -> Iterator[FaultChange]:
     """Yield a figure that the cited evidence has, as one that no evidence has and that follows from none."""
-    table = FactTable(read.passages)
     allowed = read.cited_by(sentence)
     near = _computed_with(read, allowed)
     if near is None:
@@ -55,7 +54,7 @@ def change_figure(read: ReadAnswer, sentence: AnswerSentence, draw: random.Rando
     for fact in sentence.parsed.facts:
         if fact.others or fact.dimension in ("ordinal", "clock") or asserts_no_value(sentence.text, fact):
             continue
-        holders = table.holders(fact, allowed)
+        holders = read.table.holders(fact, allowed)
         part = (_YEAR if fact.kind == "date" else _DIGITS).search(fact.text)
         if not holders or part is None or any(agree(fact, other) for other in read.stated):
             continue
@@ -64,7 +63,7 @@ def change_figure(read: ReadAnswer, sentence: AnswerSentence, draw: random.Rando
         for _ in range(_TRIES):
             words = _another_year(part.group(), draw) if fact.kind == "date" else _other_digits(part.group(), draw)
             text = sentence.text[:start] + words + sentence.text[end:]
-            if _is_credible(part.group(), words, fact) and _is_new(read, text, words, fact, table, near):
+            if _is_credible(part.group(), words, fact) and _is_new(read, text, words, fact, near):
                 yield FaultChange(*sentence.place(start, end), words, ids)
                 break
 
@@ -105,15 +104,14 @@ def _is_credible(before: str, after: str, fact: Fact) -> bool:
     return max(old, new) <= _MOST_OFF * min(old, new)
 
 
-def _is_new(read: ReadAnswer, text: str, words: str, was: Fact, table: FactTable, near: Near) -> bool:
+def _is_new(read: ReadAnswer, text: str, words: str, was: Fact, near: Near) -> bool:
     """Return whether no evidence has the figure that stands in the altered sentence, in whatever way it is read."""
     new = next((each for each in extract(text) if each.start == was.start), None)
     if new is None or new.others or (new.kind, new.dimension) != (was.kind, was.dimension):
         return False
-    elsewhere = [other for sentence in read.sentences for other in sentence.parsed.facts]
-    if table.holders(new, None) or any(agree(new, other) for other in (*read.stated, *elsewhere)):
+    if read.table.holders(new, None) or any(agree(new, other) for other in (*read.stated, *read.own_figures)):
         return False
-    if any(words.replace(",", "") in numerals_in(chunk.text) for chunk in read.evidence):
+    if words.replace(",", "") in read.numerals:
         return False
     return not (restates(text, new, near) or calculated(text, new, near) or explained(text, new, near))
 
@@ -241,6 +239,8 @@ _ELSEWHERE = 0.4
 """Share of a sentence's content below which no passage of a chunk can be what the sentence says."""
 _ANYWHERE = 0.5
 """The same for all passages of a chunk together, which may say it between them."""
+_MOST_TARGETS = 6
+"""Chunks that a reference is moved to by trial: each takes an audit of the answer's citations."""
 _LAST_NUMBER = re.compile(r"\d+(?=\D*$)")
 
 
@@ -251,7 +251,7 @@ def change_citation(read: ReadAnswer, sentence: AnswerSentence, draw: random.Ran
         return  # what another reference supports is not wrong
     citation = inside[0]
     targets = [*_unrelated_chunks(read, sentence, citation), None]
-    for target in draw.sample(targets, len(targets)):
+    for target in draw.sample(targets, min(len(targets), _MOST_TARGETS)):
         for words in _references_to(read, citation, target):
             if _names(read.altered(citation.start, citation.end, words), citation.start, target):
                 yield FaultChange(citation.start, citation.end, words, (citation.evidence_id or "",))

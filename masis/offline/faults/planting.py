@@ -8,9 +8,12 @@ from dataclasses import dataclass
 
 from masis.audit.text.language import language_name
 from masis.offline.faults.changes import CHANGES, NOTHING_CERTAIN, FaultChange, languages_of
-from masis.offline.faults.sentences import LONGEST_ANSWER, AnswerSentence, ReadAnswer
+from masis.offline.faults.sentences import LONGEST_ANSWER, MOST_EVIDENCE, AnswerSentence, ReadAnswer
 from masis.schema.case import Evidence
 from masis.schema.faults import FaultKind, PlantedFault
+
+MOST_TRIED = 60
+"""Sentences that are tried, drawn at random: what none of so many allows, the others seldom do."""
 
 
 @dataclass(frozen=True)
@@ -44,13 +47,15 @@ def plant_fault(
     """
     if len(answer) > LONGEST_ANSWER:
         return NoCertainFault(kind, f"the answer has more than {LONGEST_ANSWER:,} characters")
+    if sum(len(chunk.text) for chunk in evidence) > MOST_EVIDENCE:
+        return NoCertainFault(kind, f"the evidence has more than {MOST_EVIDENCE:,} characters")
     read = ReadAnswer(answer, evidence, question)
     languages = languages_of(kind)
     if languages is not None and read.language not in languages:
         known = ", ".join(map(language_name, languages))
         return NoCertainFault(kind, f"it can be made in {known} only, and the answer is in none of them for sure")
     draw = random.Random(f"{kind}:{seed}")
-    for sentence in draw.sample(read.sentences, len(read.sentences)):
+    for sentence in draw.sample(read.sentences, min(len(read.sentences), MOST_TRIED)):
         for change in CHANGES[kind](read, sentence, draw):
             if (planted := _planted(read, sentence, change, kind, seed)) is not None:
                 return planted

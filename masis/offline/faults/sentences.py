@@ -9,6 +9,7 @@ from functools import cached_property
 from masis.audit.citations.engine import audit_citations
 from masis.audit.text.assertions import sentence_claims
 from masis.audit.text.language import detect_language
+from masis.offline.checks.figures import FactTable, numerals_in
 from masis.offline.matching.key_points import origin_of, plain_text
 from masis.offline.matching.passages import ParsedSentence, Passage, passages
 from masis.offline.parsing.facts import Fact, extract
@@ -22,6 +23,8 @@ FEWEST_WORDS = 4
 """Content words that a sentence needs: of a shorter one many passages have most."""
 LONGEST_ANSWER = 20_000
 """Characters of an answer that a fault is put into. People read it whole, so a longer one measures patience."""
+MOST_EVIDENCE = 300_000
+"""Characters of evidence: each sentence that is tried is compared with all passages."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,21 @@ class ReadAnswer:
         return [
             passage for number, chunk in enumerate(self.evidence) for passage in passages(number, chunk.id, chunk.text)
         ]
+
+    @cached_property
+    def table(self) -> FactTable:
+        """The figures of all evidence."""
+        return FactTable(self.passages)
+
+    @cached_property
+    def numerals(self) -> frozenset[str]:
+        """The numerals of all evidence, without commas."""
+        return frozenset().union(*(numerals_in(chunk.text) for chunk in self.evidence))
+
+    @cached_property
+    def own_figures(self) -> list[Fact]:
+        """The figures of the answer."""
+        return [fact for sentence in self.sentences for fact in sentence.parsed.facts]
 
     @cached_property
     def language(self) -> str | None:

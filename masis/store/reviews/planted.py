@@ -115,6 +115,10 @@ class PlantedFaults(Part):
             for row in rows
         ]
 
+    def revealed(self, case_id: str) -> PlantedCopy | None:
+        """Return the copy that a case is, once it is no secret; None before, and for every other case."""
+        return next((copy for copy in self.copies(case_id) if copy.state == "planted"), None)
+
     def copies_of(self, source_id: str) -> tuple[str, ...]:
         """Return the ids of the copies of a case whose content is stored."""
         sql = """SELECT copy.id FROM planted_faults JOIN cases AS copy ON copy.seq = planted_faults.case_seq

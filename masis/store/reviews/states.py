@@ -83,11 +83,10 @@ def derive_state(
     return DerivedState("planted", None, None) if planted and derived.state in _OVER else derived
 
 
-_OVER: frozenset[CaseState] = frozenset(
-    ("approved", "overridden", "rejected", "needs_adjudication", "superseded", "redacted")
-)
+_OVER: frozenset[CaseState] = frozenset(("approved", "overridden", "rejected", "needs_adjudication", "redacted"))
 """States in which a copy with a planted fault has served its purpose. One that is escalated still waits for a verdict;
-where reviewers differ about a copy there is nothing to adjudicate."""
+where reviewers differ about a copy there is nothing to adjudicate. One that a new version took the place of stays
+superseded: it would say what that one is, which is still to be decided."""
 
 
 def _state_of_case(

@@ -13,6 +13,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from masis.schema.calls import REPLAY
+from masis.schema.review import Standing
 from masis.schema.wording import counted, shortened
 from masis.services import Workbench
 from masis.services.records import (
@@ -90,6 +91,10 @@ PERIODS_LISTED = 60
 
 Alike = dict[Rate, list[Rate]]
 """Rates, each with those that are of the same audits."""
+
+
+LISTED: tuple[Standing, ...] = tuple(each for each in STANDING if each != "planted")
+"""Where a case that is counted may stand: copies with a planted fault are counted nowhere once they are decided."""
 
 
 def _recorded(models: Iterable[str | None]) -> list[bool]:
@@ -415,7 +420,7 @@ def _answers(workbench: Workbench, total: Rates, alike: Alike, facets: Facets) -
                 f"{percent(count / audited, whole_from=0.01)} ({count:,} of {audited:,})",
                 f"{FLAG[flag].meaning}." if FLAG[flag].meaning else "",
                 "queue",
-                {"flag": flag, "standing": ",".join(STANDING)},
+                {"flag": flag, "standing": ",".join(LISTED)},
             )
             for count, flag in issues
             if count
@@ -434,9 +439,9 @@ def _failures(workbench: Workbench, failed: int, audited: int) -> None:
         "pages/queue.py",
         label=f"A step of the audit failed in {failed:,} of {audited:,} cases: that says nothing about their answers",
         icon=":material/warning:",
-        query_params={"flag": "error", "standing": ",".join(STANDING)},
+        query_params={"flag": "error", "standing": ",".join(LISTED)},
     )
-    case_filter = CaseFilter(flags=("error",), standings=tuple(STANDING), order="newest", size=1)
+    case_filter = CaseFilter(flags=("error",), standings=LISTED, order="newest", size=1)
     newest = next(iter(workbench.cases.find_for(actor(), case_filter).rows), None)
     run = workbench.cases.open_for(actor(), newest.id).run if newest else None
     if run is not None and run.warnings:

@@ -45,6 +45,7 @@ from masis.views.answer import (
     unaudited_answer_view,
 )
 from masis.views.charts import course, course_chart
+from masis.views.faults import revealed_words
 from masis.views.headline import LONGEST_IN_HEAD, headline
 from masis.views.issue_history import IssueHistory, issue_history
 from masis.views.markdown import escaped
@@ -113,6 +114,8 @@ def show_case(workbench: Workbench, case_id: str) -> None:
 def _notices(page: _Page) -> None:
     """Say what somebody must know before they read: what was redacted, other versions, addresses that lead nowhere."""
     show_redacted()
+    if page.view.planted is not None:
+        st.warning(escaped(revealed_words(page.view.planted)), icon=":material/science:")
     versions = page.workbench.versions.around(page.view.case)
     show_versions(page.view, versions)
     _conversation(page.view)
@@ -136,7 +139,7 @@ def _review(page: _Page) -> None:
     with st.container(key="review"):
         reading, deciding, after = st.columns(3)
         with reading:
-            if not page.audited and not page.busy and not view.machine_hidden:
+            if not page.audited and not page.busy and not view.machine_hidden and view.planted is None:
                 _not_audited(page.run, view.runs)
             show_answer(view, page.run if page.audited else None, page.at, page.against, page.decided)
         with deciding:
@@ -303,7 +306,7 @@ def _more(page: _Page) -> None:
     st.page_link(
         "pages/decisions.py", label="Decisions on this case", icon=":material/history:", query_params={"case": case_id}
     )
-    if reviewer() is not None and page.view.state != "redacted":
+    if reviewer() is not None and page.view.state not in ("redacted", "planted"):
         show_own_assignment(page.workbench, case_id)
         give_back_button(page.workbench, case_id)
     st.divider()

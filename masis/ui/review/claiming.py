@@ -35,6 +35,8 @@ def claim_case(workbench: Workbench, view: CaseView) -> ClaimNotice | None:
         leave(workbench)
     if view.state == "redacted":
         return ClaimNotice("This case is redacted: there is nothing left to decide.", closed=True)
+    if view.state == "planted":
+        return ClaimNotice("A planted fault: what was decided is measured, and nothing is left to decide.", closed=True)
     if view.state == "superseded":
         return ClaimNotice("A newer version took the place of this case: decide about that one.", closed=True)
     if view.state == "needs_adjudication":

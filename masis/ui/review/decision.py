@@ -35,6 +35,7 @@ from masis.ui.team.case_work import forget_scores, rubric_scores
 from masis.ui.team.taking import keep_typing, why_nothing
 from masis.views.answer import ShownAnswer, shown_answer
 from masis.views.diff import word_changes
+from masis.views.faults import revealed_words
 from masis.views.log_entries import verdict_text
 from masis.views.numbers import moment_utc
 from masis.views.words import DECIDE
@@ -385,11 +386,16 @@ def _go_on(context: _PanelContext, form: _Form, recording: _Recording, entry: Lo
     words = verdict_text(entry.decision) if entry.decision else "Decided"
     form.done.append(recording.token)
     form.renew()
+    planted = context.workbench.cases.open_for(actor(), context.case_id).planted
+    form.recording = None
+    if planted is not None:  # the page stays: what was planted stands beside the words, and can't be undone
+        form.message = _Message(f"{words}. {revealed_words(planted)} Next (N)", "calm")
+        st.session_state.pop(_PREVIOUS, None)
+        return
     form.message = _Message(f"{words}. Undo (U) · Next (N)", "good")
     st.session_state[_PREVIOUS] = _Previous(entry.id, context.case_id, f"{words} of {context.case_id}")
     if recording.advance:
         _next_waiting(context, form, skip=False, done=words)
-    form.recording = None
 
 
 def _doubts(context: _PanelContext, fields: FormFields) -> list[str]:

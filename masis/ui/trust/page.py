@@ -39,6 +39,7 @@ from masis.ui.shell.permissions import needs
 from masis.ui.shell.reviewer import actor
 from masis.ui.shell.served_database import served_database, served_workbench
 from masis.ui.trust.charts import rate_over_time_chart, reliability_chart, yield_chart
+from masis.ui.trust.planted import show_planted
 from masis.views.markdown import escaped
 from masis.views.words import FLAG, HOW_IT_RAN, REASON, Word, model_words
 
@@ -49,6 +50,7 @@ VIEWS = {
     "guarantee": "Guarantee",
     "next": "Where to look next",
     "own": "Reviewers",
+    "planted": "Planted faults",
 }
 Part = Literal["claim", "reference"]
 PARTS: tuple[Part, ...] = get_args(Part)
@@ -92,9 +94,12 @@ def show_trust(workbench: Workbench) -> None:
         _show_guarantee(workbench, watch)
     elif shown == "next":
         _show_next(workbench, _yields(*key))
+    elif shown == "planted":
+        show_planted(workbench)
     else:
         _show_own(key)
-    st.caption("On the command line `masis trust` prints the same. docs/trust.md says how each is computed.")
+    prints = "masis planted recall" if shown == "planted" else "masis trust"
+    st.caption(f"On the command line `{prints}` prints the same. docs/trust.md says how each is computed.")
 
 
 def trust_filter() -> TrustFilter:

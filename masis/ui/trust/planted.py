@@ -1,0 +1,196 @@
+"""Planted faults on the page Trust: a lead plants and withdraws copies; who found how many, by kind."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from masis.errors import MasisError
+from masis.schema.faults import FAULT_KINDS
+from masis.schema.wording import counted
+from masis.services import Workbench
+from masis.services.planted import MOST_PLANTED, DecidedCopy, Planting, RecallReport
+from masis.services.records import CaseFilter
+from masis.services.trust.summary import figure
+from masis.trust.faults import Recall
+from masis.ui.components.linked_table import Cell, Row, column, linked_table, row
+from masis.ui.shell import address
+from masis.ui.shell.permissions import needs
+from masis.ui.shell.reviewer import actor
+from masis.views.faults import AUDIT_MADE, FAULT, FAULT_MEANS, fault_words
+from masis.views.markdown import escaped
+
+_SAID = "planted-said"
+"""What the last act did, in words, in the session state."""
+_FAILED = "planted-failed"
+"""Why it couldn't be done."""
+_MOST_LISTED = 100
+
+
+def show_planted(workbench: Workbench) -> None:
+    """Draw the view: what it measures, a lead's act, recall by kind, and the copies that are no secret any more."""
+    st.markdown(
+        "Copies of sound answers with **one certain fault** are mixed into the queue. Nothing tells them from other "
+        "cases until they are decided. How many are found is the recall of the audit and of each reviewer. They are "
+        "never exported, and count in no other figure once they are decided."
+    )
+    lead = workbench.access.allows(actor(), "oversee")
+    if lead:
+        _act(workbench)
+    _show_recall(workbench.planted.recall(actor()), lead=lead)
+
+
+def _act(workbench: Workbench) -> None:
+    found = workbench.planted.counts(actor())
+    st.caption(
+        f"{counted(found.open, 'copy', 'copies')} waiting that nobody has decided, {found.started:,} waiting for "
+        f"another reviewer or verdict, {found.decided:,} decided, {found.withdrawn:,} withdrawn."
+    )
+    with st.expander(
+        "Plant faults", expanded=not (found.open or found.started or found.decided), icon=":material/science:"
+    ):
+        if not found.sound:
+            st.markdown(
+                "**There is no sound answer to copy.** Approve some cases first: a copy is made of an answer that a "
+                "person approved unchanged, and each answer gives one."
+            )
+        else:
+            _plant_form(workbench, found.sound)
+    if found.open:
+        st.button(
+            f"Withdraw {counted(found.open, 'undecided copy', 'undecided copies')}",
+            key="planted-withdraw",
+            icon=":material/undo:",
+            on_click=_withdraw,
+            args=(workbench,),
+            **needs(
+                "oversee",
+                help="Takes back every copy that nobody has decided. The log records it.",
+            ),
+        )
+    if said := st.session_state.pop(_SAID, ""):
+        st.success(escaped(said))
+    if failed := st.session_state.pop(_FAILED, ""):
+        st.error(escaped(failed), icon=":material/error:")
+
+
+def _plant_form(workbench: Workbench, sound: int) -> None:
+    with st.form("planted-form"):
+        kinds = st.pills(
+            "What may be changed",
+            FAULT_KINDS,
+            format_func=FAULT.__getitem__,
+            selection_mode="multi",
+            default=list(FAULT_KINDS),
+            key="planted-kinds",
+            help=" ".join(f"{FAULT[kind]}: {FAULT_MEANS[kind]}" for kind in FAULT_KINDS),
+        )
+        one, two = st.columns(2)
+        most = min(sound, MOST_PLANTED)
+        count = one.number_input(
+            f"Copies, of {counted(sound, 'sound answer')}", 1, most, min(5, most), key="planted-count"
+        )
+        words = two.text_input("Only answers whose cases hold these words (optional)", key="planted-words")
+        sent = st.form_submit_button("Plant faults", type="primary", **needs("oversee"))
+    if not sent:
+        return
+    bar = st.progress(0.0, "Making copies")
+
+    def on_case(made: int, _: int) -> None:
+        bar.progress(made / int(count), f"{made:,} of {int(count):,} copies made")
+
+    try:
+        made = workbench.planted.plant(
+            actor(),
+            int(count),
+            tuple(kinds),
+            case_filter=CaseFilter(text=words[: address.LONGEST_QUERY]) if words.strip() else None,
+            on_case=on_case,
+        )
+    except MasisError as error:
+        bar.empty()
+        st.error(escaped(str(error)), icon=":material/error:")
+        return
+    st.session_state[_SAID] = _planted_words(made)
+    st.rerun()
+
+
+def _planted_words(made: Planting) -> str:
+    kinds = ", ".join(f"{FAULT[kind].lower()} {made.planted[kind]:,}" for kind in FAULT_KINDS if kind in made.planted)
+    refused = sum(made.refused.values())
+    why = "; ".join(f"{reason} ({count:,})" for reason, count in sorted(made.refused.items()))
+    left = f" {counted(refused, 'answer')} left alone: {why}." if refused else ""
+    if not made.total:
+        return f"Nothing was planted.{left}"
+    return (
+        f"{counted(made.total, 'copy', 'copies')} planted ({kinds}), seed {made.seed}.{left} They wait to be audited, "
+        "as other new cases do."
+    )
+
+
+def _withdraw(workbench: Workbench) -> None:
+    try:
+        done = workbench.planted.withdraw(actor())
+        st.session_state[_SAID] = f"{counted(done, 'copy', 'copies')} withdrawn."
+    except MasisError as error:
+        st.session_state[_FAILED] = str(error)
+
+
+def _show_recall(found: RecallReport, *, lead: bool) -> None:
+    rows: list[Row] = []
+    if found.audit is not None and found.audit.recall.total.n:
+        audit = found.audit
+        rest = f"accepted {audit.accepted:,}, left to people {audit.left_to_people:,}"
+        rows.append(_recall_row("The audit", audit.recall, rest))
+    for each in found.reviewers:
+        beside = []
+        if each.knew_source:
+            beside.append(f"had decided the original of {each.knew_source:,}")
+        if each.escalated:
+            beside.append(f"escalated {each.escalated:,}, left out")
+        rows.append(_recall_row(each.reviewer or "All reviewers", each.recall, ", ".join(beside)))
+    st.subheader("Recall", anchor=False)
+    if not rows:
+        st.caption(
+            "Nobody has decided a copy yet."
+            if lead
+            else "You have decided no copy yet, or others are still to decide it."
+        )
+    else:
+        titles = [
+            column("Who", "main"),
+            column("Found"),
+            *(column(FAULT[kind], hide="hide-narrow") for kind in FAULT_KINDS),
+        ]
+        linked_table(titles, rows, description="Planted faults found", key="planted-recall")
+        st.caption(
+            "The share of the planted faults that were found, with the exact 95% interval. The audit found one where "
+            "it flagged the planted words; a reviewer where they rejected the answer, corrected the sentence or "
+            "reported an issue in the words."
+        )
+    if found.decided:
+        _show_decided(found.decided, lead=lead)
+
+
+def _recall_row(name: str, recall: Recall, beside: str) -> Row:
+    cell: Cell = {"text": name, "below": [beside] if beside else []}
+    kinds = (recall.by_kind.get(kind) for kind in FAULT_KINDS)
+    return row(cell, figure(recall.total, brief=True), *(figure(each, brief=True) if each else None for each in kinds))
+
+
+def _show_decided(decided: tuple[DecidedCopy, ...], *, lead: bool) -> None:
+    st.subheader("Decided copies", anchor=False)
+    rows = []
+    for each in decided[-_MOST_LISTED:][::-1]:
+        case_id = each.copy.case_id
+        cell: Cell = {
+            "text": case_id,
+            "href": address.link("review", case=case_id),
+            "open": case_id,
+            "below": [fault_words(each.copy.fault)],
+        }
+        made = AUDIT_MADE[each.audit] if each.audit else None
+        rows.append(row(cell, made, ", ".join(each.found_by) or None, ", ".join(each.missed_by) or None, open=case_id))
+    titles = [column("Copy", "main"), column("The audit", hide="hide-narrow"), column("Found by"), column("Missed by")]
+    opened = linked_table(titles, rows, description="Decided copies", key="planted-decided")
+    if opened:
+        address.open_case(opened)

@@ -1,0 +1,163 @@
+"""Certain faults are planted in sound answers, the same for the same seed, and never where there is a doubt."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+import pytest
+
+from masis.audit.citations.engine import audit_citations
+from masis.offline.faults.planting import FaultyAnswer, NoCertainFault, plant_fault
+from masis.offline.matching.key_points import index_of
+from masis.schema.case import Evidence
+from masis.schema.faults import FAULT_KINDS, FaultKind
+
+ORCHARD = (
+    "The orchard at Veldrup was planted in 1887 with 640 trees and is not open on Mondays.",
+    "Visitors pay at the gate. The cider press at Halmby dates from another century.",
+)
+SOUND = "The orchard at Veldrup was planted in 1887 with 640 trees and is not open on Mondays [1]."
+
+
+def chunks(*texts: str) -> tuple[Evidence, ...]:
+    return tuple(Evidence(id=str(number), text=text) for number, text in enumerate(texts, 1))
+
+
+def planted(answer: str, texts: Sequence[str], kind: FaultKind, seed: int = 0, question: str = "") -> FaultyAnswer:
+    found = plant_fault(answer, chunks(*texts), kind, seed=seed, question=question)
+    assert isinstance(found, FaultyAnswer), found.reason
+    return found
+
+
+def refused(answer: str, texts: Sequence[str], kind: FaultKind, question: str = "") -> str:
+    for seed in range(5):
+        found = plant_fault(answer, chunks(*texts), kind, seed=seed, question=question)
+        assert isinstance(found, NoCertainFault), found.answer
+    return found.reason  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("kind", [kind for kind in FAULT_KINDS if kind != "negation"])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_fault_changes_the_words_it_says_it_changed_and_nothing_else(kind: FaultKind, seed: int) -> None:
+    found = planted(SOUND, ORCHARD, kind, seed)
+    fault = found.fault
+    assert SOUND[fault.original_start : fault.original_end] == fault.before != fault.after
+    assert found.answer == SOUND[: fault.original_start] + fault.after + SOUND[fault.original_end :]
+    assert found.answer[fault.start : fault.end] == fault.after
+    assert fault.sentence in found.answer
+    assert fault.evidence_ids == ("1",)
+    assert planted(SOUND, ORCHARD, kind, seed) == found
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_planted_figure_is_one_that_the_evidence_neither_has_nor_gives(seed: int) -> None:
+    texts = ("In 2014 the ferry carried 30 cars and 12 lorries a day, and 4,200 people.", "It makes 6 crossings.")
+    found = planted(
+        "In 2014 the ferry carried 30 cars and 12 lorries a day, and 4,200 people [1].", texts, "figure", seed
+    )
+    check = index_of(chunks(*texts)).assess(found.answer.replace(" [1]", ""))
+    assert check.verdict != "supported"
+    assert found.fault.after not in {"18", "42", "360", "180", "72", "6"}, "a sum, difference or product"
+
+
+def test_a_figure_of_the_question_or_in_a_reference_is_left_alone() -> None:
+    texts = ("The tram of 1931 ran along the harbour until the bridge was closed for repair.",)
+    answer = "The tram of 1931 ran along the harbour until the bridge was closed for repair [1]."
+    assert "figure" in refused(answer, texts, "figure", question="Where did the tram of 1931 run?")
+
+
+def test_a_figure_that_the_cited_chunk_lacks_is_left_alone() -> None:
+    texts = ("The mill employs many people from the valley.", "The mill has 58 looms.")
+    assert refused("The mill has 58 looms [1].", texts, "figure")
+
+
+def test_a_negation_is_removed_where_the_evidence_negates_and_added_where_it_does_not() -> None:
+    negated = ("The west door was not repaired after the second storm.", "Tickets are sold in the shop.")
+    found = planted("The west door was not repaired after the second storm [1].", negated, "negation")
+    assert (found.fault.before, found.fault.after) == ("was not", "was")
+    plain = (negated[0].replace(" not", ""), negated[1])
+    found = planted("The west door was repaired after the second storm [1].", plain, "negation")
+    assert (found.fault.before, found.fault.after) == ("was", "was not")
+
+
+@pytest.mark.parametrize(
+    ("answer", "texts"),
+    [
+        ("All doors were repaired after the second storm [1].", ("All doors were repaired after the second storm.",)),
+        (
+            "If it rains, the west door is closed by the guard [1].",
+            ("If it rains, the west door is closed by the guard.",),
+        ),
+        (
+            "The west door was repaired after the second storm [1].",
+            (
+                "The west door was repaired after the second storm.",
+                "The west door was never repaired after that storm.",
+            ),
+        ),
+        ("The west door was repaired by masons of the town [1].", ("Masons worked in the town that year.",)),
+    ],
+    ids=["a quantity", "a condition", "sources that disagree", "no near copy"],
+)
+def test_a_negation_that_would_leave_a_doubt_is_not_made(answer: str, texts: tuple[str, ...]) -> None:
+    assert refused(answer, texts, "negation")
+
+
+@pytest.mark.parametrize(
+    ("text", "after"),
+    [
+        ("Die Brücke wurde nach dem zweiten Sturm von den Maurern der Stadt erneuert.", "wurde nicht"),
+        ("Le pont de la vieille ville est long de plusieurs centaines de mètres environ.", "n'est pas"),
+        ("El puente de la ciudad vieja fue inaugurado por el alcalde de la provincia.", "no fue"),
+        ("Il ponte della vecchia città era stato costruito con pietre della valle.", "non era"),
+        ("De brug over de oude rivier werd door de metselaars van de stad hersteld.", "werd niet"),
+        ("A ponte da cidade velha foi construída com pedras de uma pedreira vizinha.", "não foi"),
+    ],
+)
+def test_negations_are_made_in_the_languages_that_are_named(text: str, after: str) -> None:
+    assert planted(f"{text[:-1]} [1].", (text,), "negation").fault.after == after
+
+
+def test_where_a_language_has_no_rule_the_refusal_names_those_that_have() -> None:
+    text = "Мост через старую реку был построен каменщиками города после второй бури."
+    assert "English, German" in refused(f"{text[:-1]} [1].", (text,), "negation")
+    assert "English" in refused(f"{text[:-1]} [1].", (text,), "name")
+    assert planted(f"{text[:-1]} [1].", (text,), "citation").fault.after == "2"
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_moved_citation_names_a_chunk_that_does_not_say_it_or_none(seed: int) -> None:
+    found = planted(SOUND, ORCHARD, "citation", seed)
+    (citation,) = audit_citations(found.answer, chunks(*ORCHARD)).citations
+    assert citation.evidence_id in ("2", None)
+    assert citation.status == ("invalid" if citation.evidence_id is None else "valid")
+
+
+def test_a_citation_is_not_moved_to_a_chunk_that_says_it_too_nor_beside_another_that_does() -> None:
+    twice = (ORCHARD[0], f"As a guide has it: {ORCHARD[0]}")
+    for seed in range(6):
+        found = planted(SOUND, twice, "citation", seed)
+        assert audit_citations(found.answer, chunks(*twice)).citations[0].status == "invalid"
+    assert refused(SOUND.replace("[1]", "[1] [2]"), twice, "citation")
+
+
+def test_a_name_becomes_one_that_stands_behind_the_same_word() -> None:
+    texts = (ORCHARD[0], "Beer was brewed at Halmby. Mondays are quiet.")
+    found = planted(SOUND, texts, "name")
+    assert (found.fault.before, found.fault.after) == ("Veldrup", "Halmby")
+
+
+def test_a_name_of_which_the_evidence_says_it_too_is_not_taken() -> None:
+    too = ORCHARD[0].replace("Veldrup", "Halmby")
+    assert refused(SOUND, (ORCHARD[0], too), "name")
+
+
+@pytest.mark.parametrize("kind", FAULT_KINDS)
+def test_text_from_outside_neither_breaks_it_nor_takes_long(kind: FaultKind) -> None:
+    draw = random.Random(kind)
+    for _ in range(40):
+        text = "".join(draw.choice("ab1 .,[]()%-–’'\"\n\x0bÄé漢 not is 12 [1]A") for _ in range(300))
+        found = plant_fault(text, chunks(text, text[::-1]), kind, seed=1, question=text[:50])
+        assert isinstance(found, FaultyAnswer | NoCertainFault)
+    assert isinstance(plant_fault("1 " * 20_000, chunks("1"), kind), NoCertainFault)
