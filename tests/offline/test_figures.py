@@ -372,6 +372,44 @@ def test_words_of_english_that_are_months_elsewhere_make_no_date(text: str) -> N
     assert [fact.kind for fact in extract(text)] == ["number"]
 
 
+@pytest.mark.parametrize(
+    ("text", "percent"),
+    [
+        ("They are a share of 0.07 of all users.", True),
+        ("The proportion of faulty parts was 0.07.", True),
+        ("The proportion of faulty parts in the sample is about 0.070.", True),
+        ("The share price was 0.07.", False),
+        ("The share of users fell by 0.07.", False),
+        ("It weighs 0.07.", False),
+        ("A fraction of 0.07 seconds is enough.", False),
+    ],
+)
+def test_a_decimal_that_the_text_calls_a_share_agrees_with_its_percentage(text: str, percent: bool) -> None:
+    stated, seven = only(text, "number"), only("It is 7%.", "number")
+    assert (agree(seven, stated), agree(stated, seven)) == (percent, percent)
+    assert not agree(only("It is 8%.", "number"), stated)
+    assert not agree(only("It is 0.07%.", "number"), stated) or not percent, "it is a hundredth of it"
+
+
+@pytest.mark.parametrize(
+    ("evidence", "claim", "lacking", "contradictions"),
+    [
+        ("0.07", "7%", [], 0),
+        ("7%", "0.07", [], 0),
+        ("0.07", "8%", ["8%"], 0),
+        ("7%", "0.08", ["0.08"], 0),
+        ("0.07", "0.08", [], 1),
+    ],
+)
+def test_a_share_is_held_against_percentages_and_shares(
+    evidence: str, claim: str, lacking: list[str], contradictions: int
+) -> None:
+    said = "The share of faulty parts was {}."
+    [check] = masis.verify_claims([said.format(claim)], [Evidence(id="1", text=said.format(evidence))])
+    assert [each.claim_text for each in check.figures] == lacking
+    assert len(check.contradictions) == contradictions
+
+
 def only(text: str, kind: str) -> Fact:
     found = [fact for fact in extract(text) if fact.kind == kind]
     assert len(found) == 1, found
