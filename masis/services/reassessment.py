@@ -117,17 +117,20 @@ class ReassessmentService:
             unexamined=unexamined_name(examinee_of_run(run, self._settings), self._settings),
         )
         assessed = self._guarantees.assessed(found, run, case, review_settings(self._settings))
-        passes = assessed.acceptance.passed and not acceptance.drawn_for_spot_check(case.id, self._settings)
+        drawn = assessed.acceptance.passed and acceptance.drawn_for_spot_check(case.id, self._settings)
+        waits = not each.accepted and not each.touched
         entry: Decision | None = None
         if each.accepted and not assessed.acceptance.passed:
             entry = _no_longer(each, assessed, name)
-        elif not each.accepted and passes and not each.touched:
+        elif waits and assessed.acceptance.passed and not drawn:
             entry = _accepted_now(each, run, name, assessed)
         if counts.applied:
             try:
                 if entry is not None:
                     self._store.decisions.append(entry, seen_version=each.version)
-                self._store.runs.note_assessment(each.run_id, assessed.acceptance, assessed.reasons)
+                self._store.runs.note_assessment(
+                    each.run_id, assessed.acceptance, assessed.reasons, drawn=waits and drawn
+                )
             except StaleVersion:
                 counts.left += 1
                 return

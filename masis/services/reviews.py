@@ -128,12 +128,16 @@ class ReviewService(Service):
             raise problem.as_error()
 
     def _answer_and_iteration(self, decision: Decision) -> tuple[str, Iteration | None]:
-        """Return the text a decision is about, and the audited iteration; None where it names no audit."""
+        """Return the text a decision is about, and its audited iteration; None where that wasn't audited.
+
+        A decision that names no run is about the original answer, as the newest finished run audited it.
+        """
         if decision.run_id is None:
-            case = self._store.cases.get(decision.case_id)
-            newest = self._store.cases.summary(decision.case_id).run_id if case.answer is None else None
-            drafted = self._store.runs.get(newest) if newest else None
-            return drafted.iterations[0].answer if drafted and drafted.iterations else case.answer or "", None
+            case, newest = self._store.cases.get(decision.case_id), self._newest_run(decision.case_id)
+            original = self._store.runs.get(newest).iterations[0] if newest else None
+            if original is not None and case.answer in (None, original.answer):
+                return original.answer, original
+            return case.answer or "", None
         run = self._store.runs.get(decision.run_id)
         if run.case_id != decision.case_id:
             raise StoreError(f"run {run.id!r} is of case {run.case_id!r}, not of {decision.case_id!r}.")
@@ -143,6 +147,11 @@ class ReviewService(Service):
         if not 1 <= number <= len(run.iterations):
             raise UnknownRecord(f"run {run.id!r} has no iteration {number}.")
         return run.iterations[number - 1].answer, run.iterations[number - 1]
+
+    def _newest_run(self, case_id: str) -> str | None:
+        """Return the id of a case's newest finished run that has an audited answer."""
+        runs = self._store.runs.for_case(case_id)
+        return next((run.id for run in runs if run.readable and run.iterations), None)
 
     def _with_seconds(self, decision: Decision) -> Decision:
         """Add how long the reviewer had taken the case for; nothing where nobody knows, as for a file of decisions."""
@@ -179,8 +188,7 @@ class ReviewService(Service):
             if SHOWN_UNKNOWN not in decision.machine_shown:
                 update["machine_shown"] = ()
             if decision.run_id is None:  # pages that hide the run can't name it: the original answer is its first
-                runs = self._store.runs.for_case(decision.case_id)
-                newest = next((run.id for run in runs if run.readable and run.iterations), None)
+                newest = self._newest_run(decision.case_id)
                 update |= {"run_id": newest, "iteration": 1} if newest else {}
         if decision.rubric_scores:
             rubric = self._store.team.in_force(Rubric)

@@ -344,6 +344,72 @@ def test_what_is_calculated_or_of_something_else_or_unclear_is_not_called_wrong(
 # Numbers and dates: found with offsets, compared with their units
 
 
+@pytest.mark.parametrize(
+    ("text", "day"),
+    [
+        ("Eröffnet am 3. März 1931.", Day(1931, 3, 3)),
+        ("Im Dezember 1962 gebaut.", Day(1962, 12)),
+        ("Ouvert le 1er février 1931.", Day(1931, 2, 1)),
+        ("Il ouvrit le 5 août.", Day(0, 8, 5)),
+        ("Ouvert le 4 mars 1931.", Day(1931, 3, 4)),
+        ("Se abrió el 9 de enero de 1931.", Day(1931, 1, 9)),
+        ("Se abrió el 9 de mayo del 2012.", Day(2012, 5, 9)),
+        ("Aperto il 1º giugno 1931.", Day(1931, 6, 1)),
+        ("Geopend op 30 mei 1931.", Day(1931, 5, 30)),
+        ("Geopend in maart 1931.", Day(1931, 3)),
+        ("Abriu em 7 de setembro de 1931.", Day(1931, 9, 7)),
+        ("Abriu em outubro de 1931.", Day(1931, 10)),
+        ("Otwarto 12 października 1931 r.", Day(1931, 10, 12)),
+        ("Otwarto 8 listopada 1931 r.", Day(1931, 11, 8)),
+    ],
+)
+def test_a_date_is_read_with_the_month_names_of_seven_more_languages(text: str, day: Day) -> None:
+    assert only(text, "date").day == day
+
+
+@pytest.mark.parametrize("text", ["There were 2 Mars missions.", "It takes 5 mayo jars.", "He won 3 Augustus medals."])
+def test_words_of_english_that_are_months_elsewhere_make_no_date(text: str) -> None:
+    assert [fact.kind for fact in extract(text)] == ["number"]
+
+
+@pytest.mark.parametrize(
+    ("text", "percent"),
+    [
+        ("They are a share of 0.07 of all users.", True),
+        ("The proportion of faulty parts was 0.07.", True),
+        ("The proportion of faulty parts in the sample is about 0.070.", True),
+        ("The share price was 0.07.", False),
+        ("The share of users fell by 0.07.", False),
+        ("It weighs 0.07.", False),
+        ("A fraction of 0.07 seconds is enough.", False),
+    ],
+)
+def test_a_decimal_that_the_text_calls_a_share_agrees_with_its_percentage(text: str, percent: bool) -> None:
+    stated, seven = only(text, "number"), only("It is 7%.", "number")
+    assert (agree(seven, stated), agree(stated, seven)) == (percent, percent)
+    assert not agree(only("It is 8%.", "number"), stated)
+    assert not agree(only("It is 0.07%.", "number"), stated) or not percent, "it is a hundredth of it"
+
+
+@pytest.mark.parametrize(
+    ("evidence", "claim", "lacking", "contradictions"),
+    [
+        ("0.07", "7%", [], 0),
+        ("7%", "0.07", [], 0),
+        ("0.07", "8%", ["8%"], 0),
+        ("7%", "0.08", ["0.08"], 0),
+        ("0.07", "0.08", [], 1),
+    ],
+)
+def test_a_share_is_held_against_percentages_and_shares(
+    evidence: str, claim: str, lacking: list[str], contradictions: int
+) -> None:
+    said = "The share of faulty parts was {}."
+    [check] = masis.verify_claims([said.format(claim)], [Evidence(id="1", text=said.format(evidence))])
+    assert [each.claim_text for each in check.figures] == lacking
+    assert len(check.contradictions) == contradictions
+
+
 def only(text: str, kind: str) -> Fact:
     found = [fact for fact in extract(text) if fact.kind == kind]
     assert len(found) == 1, found

@@ -100,6 +100,17 @@ def test_the_desk_refuses_what_the_service_refuses(
         desk.decide("case", verdict, **rest)
 
 
+def test_an_approval_that_names_no_run_is_asked_about_the_issues_of_the_newest(workbench: Workbench) -> None:
+    approval = decision(verdict="approve", run_id=None, iteration=None)
+    with pytest.raises(InputError, match="2 serious issues open"):
+        workbench.reviews.submit(ADA, approval)
+    assert workbench.reviews.answer_of(approval) == ANSWER
+    case = a_case("not audited", answer=ANSWER)
+    workbench.cases.add(ADA, [case])
+    assert workbench.reviews.submit(ADA, approval.model_copy(update={"case_id": case.id}))
+    assert workbench.reviews.submit(ADA, approval.model_copy(update={"extra": seen_issues(SERIOUS)}))
+
+
 def test_who_may_not_see_what_the_audit_found_need_not_have_seen_it(workbench: Workbench) -> None:
     workbench.team.set(Actor(name="lead"), QueuePolicy(machine="after"))
     assert workbench.reviews.submit(ADA, decision(verdict="approve", run_id=None, iteration=None))

@@ -140,8 +140,10 @@ def test_cut_short_it_goes_on_where_it_stopped(old: Workbench, monkeypatch: pyte
 
 def test_what_is_drawn_for_a_spot_check_is_not_accepted(old: Workbench) -> None:
     every = reassessment.ReassessmentService(old.store, SETTINGS.model_copy(update={"spot_check_share": 1.0}))
+    assert old.store.trust.spot_checks()["case_id"] == []
     assert every.run(ADA, apply=True).to_accepted == 0
     assert states(old)["waits for nothing"] == "needs_review"
+    assert old.store.trust.spot_checks()["case_id"] == ["waits for nothing"], "it is decided as a spot check"
 
 
 def test_what_is_audited_now_needs_no_reassessment(bench: Workbench) -> None:

@@ -642,6 +642,26 @@ def test_from_draws_to_answers_that_pass(bench: Workbench, audited: Audited) -> 
     assert bench.cases.summary("case-41").state == "needs_review"
 
 
+def test_what_a_guarantee_accepts_is_drawn_for_spot_checks_like_what_passes_by_itself(
+    bench: Workbench, audited: Audited
+) -> None:
+    audited(0, 22)
+    for number in drawn(bench):
+        decided(bench, number)
+    bench.trust.apply(ADA)
+    store_audited(bench, Settings(spot_check_share=0.5), 22, 62)
+    runs = [bench.runs.get(f"run-{number}") for number in range(22, 62)]
+    assert all(run.acceptance.guarantee == 1 and not run.needs_review for run in runs)
+    checked = [run.case_id for run in runs if run.spot_check]
+    assert 10 < len(checked) < 30
+    assert checked == [run.case_id for run in runs if bench.cases.summary(run.case_id).state == "needs_review"]
+    for case in checked:
+        decided(bench, int(case.removeprefix("case-")), "reject")
+    watched = bench.trust.watch()
+    assert (watched.checked, watched.faulty) == (len(checked), len(checked))
+    assert "no longer holds" in watched.lapsed
+
+
 def test_what_is_never_covered(bench: Workbench, audited: Audited) -> None:
     audited(0, 24)
     for number in drawn(bench):

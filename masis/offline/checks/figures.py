@@ -108,6 +108,10 @@ class FactTable:
         if fact.kind == "number":
             # A loss of 12 million is held by "-12 million": the sign decides only where the words are the same.
             near = [*self._near(fact.value), *self._near(-fact.value)]
+            if fact.dimension == "percent":
+                near += [other for other in self._near(fact.value / 100) if other.is_share]
+            if fact.is_share:
+                near += [other for other in self._near(fact.value * 100) if other.dimension == "percent"]
             if fact.dimension in TEMPERATURES:
                 near = [other for other in self._where if other.dimension in TEMPERATURES]
         for other in near:
@@ -143,7 +147,8 @@ def _same(fact: Fact, other: Fact) -> bool:
     """Return whether two facts agree but for their sign; "forty cabins" does not hold "41.2%"."""
     if fact.value and other.value and fact.negative != other.negative:
         other = other._replace(value=-other.value)
-    return agree(fact, other) and not (fact.dimension and not other.dimension and fact.value != other.value)
+    bare = fact.dimension and not other.dimension and not (fact.dimension == "percent" and other.is_share)
+    return agree(fact, other) and not (bare and fact.value != other.value)
 
 
 class Figures(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from masis.offline.parsing.units import MONTHS, read_unit
@@ -41,6 +41,37 @@ class TimeMention(NamedTuple):
 
 _MONTH = "(?:" + "|".join(sorted(MONTHS, key=len, reverse=True)) + r")\b\.?"
 _YEAR = r"(?:1\d{3}|20\d{2})"
+
+# German, French, Spanish, Italian, Dutch, Portuguese and Polish, as in the CLDR (wide names, as they
+# are alone and after a day). Names that are English as well are in MONTHS.
+_OTHER_LANGUAGES = (
+    "januar jänner janvier enero gennaio januari janeiro stycznia styczeń",
+    "februar février febrero febbraio februari fevereiro lutego luty",
+    "märz mars marzo maart março marca marzec",
+    "avril abril aprile kwietnia kwiecień",
+    "mai mayo maggio mei maio maja maj",
+    "juni juin junio giugno junho czerwca czerwiec",
+    "juli juillet julio luglio julho lipca lipiec",
+    "août agosto augustus sierpnia sierpień",
+    "septembre septiembre settembre setembro września wrzesień",
+    "oktober octobre octubre ottobre outubro października październik",
+    "novembre noviembre novembro listopada listopad",
+    "dezember décembre diciembre dicembre dezembro grudnia grudzień",
+)
+_OTHER_MONTHS: dict[str, tuple[int, ...]] = {
+    name: (number,) for number, names in enumerate(_OTHER_LANGUAGES, 1) for name in names.split()
+} | {"listopada": (11, 10)}  # November in Polish, October in Croatian
+_OTHER_WORDS = frozenset({"mars", "mayo", "marca", "augustus"})
+"""Of these, words that mean something else ("2 Mars missions"): months only between a day and a year."""
+
+
+def _any_of(names: Iterable[str]) -> str:
+    return "(?:" + "|".join(sorted(names, key=len, reverse=True)) + r")\b"
+
+
+_OTHER_MONTH = _any_of(_OTHER_MONTHS)
+_SURE_OTHER_MONTH = _any_of(_OTHER_MONTHS.keys() - _OTHER_WORDS)
+_OF = r"(?:de\s|del\s|di\s)?"
 _DATES = re.compile(
     rf"\b(?P<iso>{_YEAR}-\d\d-\d\d)(?:T\d\d:\d\d(?::\d\d(?:\.\d{{1,9}})?)?(?:Z|[+-]\d\d:?\d\d)?)?(?![\d-])"
     rf"|(?<![\w./-])(?P<ymd>{_YEAR}(?P<ys>[/.])\d\d?(?P=ys)\d\d?)(?![\w/]|\.\d)"
@@ -53,6 +84,9 @@ _DATES = re.compile(
     rf"|(?<![\w-])(?P<d1>\d\d?)(?:st|nd|rd|th)?\.?\s(?:of\s)?(?P<m1>{_MONTH}),?(?:\s(?P<y1>{_YEAR}|['’]\d\d)\b)?"
     rf"|\b(?P<m2>{_MONTH})\s(?P<d2>\d\d?)(?:st|nd|rd|th)?\b(?!\s?[%$€]|[.,:]\d)(?:,?\s(?P<y2>{_YEAR})\b)?"
     rf"|\b(?P<m3>{_MONTH}),?\s(?:of\s)?(?P<y3>{_YEAR})\b"
+    rf"|(?<![\w-])(?P<d6>\d\d?)(?:\.|[º°]|er)?\s{_OF}"  # "14. Oktober", "1er août", "2 de mayo de 1889"
+    rf"(?:(?P<m6>{_OTHER_MONTH})\s{_OF}(?P<y7>{_YEAR})\b|(?P<m7>{_SURE_OTHER_MONTH}))"
+    rf"|\b(?P<m8>{_SURE_OTHER_MONTH})\s{_OF}(?P<y8>{_YEAR})\b"
     rf"|\b(?:in|since|until|by|during|of|early|late|last|next)\s(?P<m4>{_MONTH})(?!\s\d)"
     rf"|(?:(?<=[mM]id-)|(?<=[qQ][1-4]/)|(?<=FY)|(?<![\w.,'’$€£/-]))(?P<y4>{_YEAR})"
     rf"(?:(?P<decade>s)|[/–-](?P<y5>\d\d))?(?![\w%]|[.,'’]\d|/\d)",
@@ -90,6 +124,9 @@ def _days(match: re.Match[str]) -> Iterator[Day]:
         yield Day(year, second, first)
         if match["ds"] != "." and first != second:
             yield Day(year, first, second)
+    elif other := match["m6"] or match["m7"] or match["m8"]:
+        for month in _OTHER_MONTHS[other.lower()]:
+            yield Day(int(match["y7"] or match["y8"] or 0), month, int(match["d6"] or 0))
     else:
         written = match["y1"] or match["y2"] or match["y3"] or match["y4"] or match["y6"] or "0"
         year = int(written) if written.isdecimal() else _century(int(written[1:]))

@@ -42,6 +42,7 @@ class Fact(NamedTuple):
     "money:usd", ...; "" for a bare number, whose `head` is the stem of the word that follows ("3 hulls" -> "hull").
     `scale` is how much a one of the written number is worth, `digits` are its decimals. `others` are further ways to
     read the same words, where there are several: "12.500" is twelve and a half or twelve thousand five hundred.
+    `is_share` where the text calls a number below one a share ("a share of 0.07"), which agrees with a percentage.
     """
 
     kind: FactKind
@@ -55,6 +56,7 @@ class Fact(NamedTuple):
     day: Day = Day(0)
     scale: float = 1.0
     others: tuple["Fact", ...] = ()
+    is_share: bool = False
 
     @property
     def readings(self) -> tuple["Fact", ...]:
@@ -80,6 +82,13 @@ _ALWAYS = re.compile(r"(?<![\d/.,])24\s?/\s?7(?:\s?/\s?365)?(?![\d/]|[.,]\d)")  
 # texts that were cut into tokens have blanks around the hyphen: "$ 10 - million - per - year"
 _MAGNITUDE = re.compile(rf"(?:{_BLANK}?-{_BLANK}?|{_BLANK})?(?P<word>[^\W\d_]++)\.?(?=\W|$)")
 _MONEY_BEHIND = re.compile(rf"{_BLANK}?(?P<word>{_SIGNS}|[^\W\d_]++)", re.IGNORECASE)
+# "a share of 0.07", "the proportion of faulty parts was 0.07"; neither "the share price was 0.07" nor "the share fell
+# by 0.07"
+_SHARE_BEFORE = re.compile(
+    r"\b(?:share|proportion|fraction)(?:\sof(?:\s[^\W\d_]+){1,6}?)?\s(?:of|is|was|at)\s(?:about\s|only\s)?$",
+    re.IGNORECASE,
+)
+_SHARE_REACH = 90
 _RANGE = re.compile(r"\s?(?:-|–|to|and|or|of|of the|by|x|×)\s?")
 _PLAIN = re.compile(r"\D{0,4}[\d.,]+")
 _NEXT_WORD = re.compile(r"[\s\u00a0-]([^\W\d_]++)")
@@ -249,6 +258,8 @@ def _measured(text: str, match: re.Match[str], numeral: Numeral) -> Fact:
         ]
         if (letter := re.compile(r"[mM]\b").match(text, end)) is not None:  # 5M users
             others.append(fact._replace(value=fact.value * 1e6, end=letter.end()))
+        if 0 < fact.value < 1 and not fact.head and _SHARE_BEFORE.search(text, max(0, start - _SHARE_REACH), start):
+            fact = fact._replace(is_share=True)
     elif dimension == "mass" and _POUNDS.search(text, start, end):
         others.append(fact._replace(value=numeral.value, dimension="money:gbp", scale=1.0))
     elif dimension == "length" and text[end - 1 : end] == "m" and text[end - 2 : end - 1].isdigit():
@@ -495,6 +506,10 @@ def _agree(claim: Fact, other: Fact) -> bool:
     if claim.kind == "date":
         both_stated = [(a, b) for a, b in zip(claim.day, other.day, strict=True) if a and b]
         return bool(both_stated) and all(a == b for a, b in both_stated)
+    if claim.is_share and other.dimension == "percent":
+        claim = _as_percent(claim)
+    elif other.is_share and claim.dimension == "percent":
+        other = _as_percent(other)
     value, theirs = claim.value, other.value
     if claim.dimension != other.dimension and claim.dimension and other.dimension:
         if not _measure_one_thing(claim.dimension, other.dimension):
@@ -510,6 +525,10 @@ def _agree(claim: Fact, other: Fact) -> bool:
         in_words = any(not any(map(str.isdigit, fact.text)) for fact in (claim, other))
         return apart <= ABOUT_SHARE and in_words
     return other.digits > claim.digits and abs(value) >= 10 and apart <= 0.5 * 10.0**-claim.digits
+
+
+def _as_percent(share: Fact) -> Fact:
+    return share._replace(value=share.value * 100, dimension="percent", digits=max(0, share.digits - 2))
 
 
 def to_celsius(fact: Fact) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from masis.audit.acceptance import RULE_VERSION, Assessment, coverable, waive
+from masis.audit.acceptance import RULE_VERSION, Assessment, coverable, drawn_for_spot_check, waive
 from masis.schema.case import Case
 from masis.schema.run import Run
 from masis.schema.trust import FaultScore, Guarantee
@@ -115,11 +115,15 @@ class Guarantees:
     def scored(self, run: Run, case: Case) -> Run:
         """Return a finished run with its probability of fault, and accepted where the guarantee in force covers it.
 
-        The guarantee has to have been tested with the run's own review settings.
+        The guarantee has to have been tested with the run's own review settings. What it covers passes like any other
+        run, so the same share of it is drawn for a spot check: only these show when it no longer holds.
         """
         assessed = Assessment(run.acceptance, run.review_reasons)
         acceptance, reasons = self.assessed(assessed, run, case, review_settings(run.settings))
         found = {"acceptance": acceptance, "review_reasons": reasons}
+        if acceptance.guarantee is not None:
+            recorded = {name: run.settings[name] for name in ("spot_check_seed", "spot_check_share")}
+            found["spot_check"] = run.spot_check or drawn_for_spot_check(case.id, Settings(**recorded))
         return run.model_copy(update=found | {"needs_review": run.needs_review and bool(reasons)})
 
     def assessed(self, assessed: Assessment, run: Run, case: Case, review: dict[str, Any]) -> Assessment:

@@ -259,10 +259,12 @@ class Runs(StoredJobs[Event, RunProgress]):
             for seq, case, run, version, accepted, entry, touched in map(tuple, rows)
         )
 
-    def note_assessment(self, run_id: str, acceptance: Acceptance, reasons: Sequence[ReviewReason]) -> None:
+    def note_assessment(
+        self, run_id: str, acceptance: Acceptance, reasons: Sequence[ReviewReason], *, drawn: bool = False
+    ) -> None:
         """Note what a rule made of a finished run in its derived figures; what the run holds stays as it is.
 
-        Raises UnknownRecord and Removed.
+        With ``drawn`` it counts as a spot check from now on. Raises UnknownRecord and Removed.
         """
         with self._database.transaction() as connection:
             row = self.row(connection, run_id)
@@ -271,6 +273,7 @@ class Runs(StoredJobs[Event, RunProgress]):
             now = figures(read_run(connection, row).model_copy(update=made))
             derived = {name: now[name] for name in ("tier", "risk", "coverable", "headline", "worded", "rule")}
             derived |= {"reasons": json.dumps(now["reasons"]), "needs_review": bool(reasons)}
+            derived |= {"spot_check": True} if drawn else {}
             update_job(connection, row["seq"], **derived)
             self.on_change(connection, row)
 

@@ -35,6 +35,7 @@ class PageKeys {
 
   update({ data, setTriggerValue }) {
     this.begin = () => setTriggerValue("begin", true)
+    this.run = data.run
     const otherCase = this.case && data.case && this.case !== data.case
     const otherPage = data.search && this.page !== undefined && this.page !== data.page // of the queue: its list is read from the top
     if (otherCase || otherPage) document.querySelector(STREAMLIT.elements.main)?.scrollTo(0, 0)
@@ -102,13 +103,16 @@ class PageKeys {
   }
 
   does(key, records) {
-    if (records || "unp".includes(key)) this.until("leaving", key)
-    else if ((key in this.data.fields && !key.endsWith("t")) || ACT_ON_CHOICE.has(key)) this.until("chosen", true)
+    const runs = hasButton(records ? "enter" : key)
+    if (records || "unp".includes(key)) this.until("leaving", key, runs)
+    else if ((key in this.data.fields && !key.endsWith("t")) || ACT_ON_CHOICE.has(key)) this.until("chosen", true, runs)
   }
 
   // Remembers something until the page is drawn for the last of what was done; keys held meanwhile do then what they do.
-  until(name, value) {
+  // `runs` says that a button has the key: the page is drawn for it, however long a busy server takes to begin.
+  until(name, value, runs) {
     this[name] = value
+    const before = this.run
     const turn = this.turn = (this.turn ?? 0) + 1
     const goOn = () => {
       if (turn !== this.turn) return
@@ -116,7 +120,7 @@ class PageKeys {
       this.leaving = this.chosen = ""
       while (this.held.length && !this.leaving && !this.chosen) this.replay(this.held.shift())
     }
-    whenDrawn(goOn)
+    whenDrawn(goOn, { runs, drawn: () => this.run !== before })
   }
 
   replay({ key, code, keyCode, shiftKey, ctrlKey, metaKey }) {
@@ -140,7 +144,7 @@ class PageKeys {
       at.blur() // the search has been sent: the next keys are for what it finds
       const asked = at.value.trim()
       const searched = () => (new URLSearchParams(location.search).get("q") ?? "") === asked
-      whenDrawn(() => { if (document.activeElement === document.body) walk(1) }, searched)
+      whenDrawn(() => { if (document.activeElement === document.body) walk(1) }, { shows: searched })
     }
     if (typesIn(at)) return
     const field = this.data.fields[pressedKey(event)]
@@ -222,20 +226,42 @@ const ACT_ON_CHOICE = new Set(["b", "m"]) // keys of an adjudication that act on
 // The letter of a key, with Shift where that is held: Caps Lock makes no other key of it.
 const pressedKey = ({ key, shiftKey }) => (shiftKey && /^[a-z]$/i.test(key) ? "Shift+" : "") + key.toLowerCase()
 
+// Whether a button that can be pressed has this key: Streamlit writes the key into it ("N", "Ctrl + Enter").
+function hasButton(key) {
+  const keys = [...document.querySelectorAll("button:enabled kbd")].map(each => each.textContent.toLowerCase())
+  return keys.some(each => each.split("+").pop().trim() === key)
+}
+
 // Calls when the page is drawn that a key leads to. The server takes a moment to begin: what has not begun after a while
-// had nothing to do, unless what `shows` asks for is not there yet.
-function whenDrawn(then, shows = () => true) {
+// had nothing to do, unless it `runs` for sure, or what `shows` asks for is not there yet. `drawn` says whether a run has
+// drawn the page since: a slow browser is told of the begin and the end of a run at once, and shows neither.
+function whenDrawn(then, { shows = () => true, runs = false, drawn = () => false } = {}) {
+  const app = document.querySelector(STREAMLIT.elements.app)
+  const idle = () => app?.dataset[STREAMLIT.state.script] === STREAMLIT.state.idle
   const pressed = Date.now()
-  let began = false
+  let began = !idle(), changed = 0
+  // the page is watched: looking now and then would miss a run that begins and ends between two looks of a slow browser
+  const changes = new MutationObserver(() => { began ||= !idle(); changed = Date.now() })
+  if (app) changes.observe(app, { attributes: true, childList: true, subtree: true })
+  let ended = 0
   const look = () => {
-    const runs = document.querySelector(STREAMLIT.elements.app)?.dataset[STREAMLIT.state.script] !== STREAMLIT.state.idle
-    began ||= runs
-    const there = shows()
-    if (Date.now() < pressed + (began || !there ? 3000 : 250) && (runs || !began || !there)) setTimeout(look, 30)
-    else then()
+    const there = shows(), now = Date.now()
+    began ||= drawn()
+    const most = began && !idle() ? LONGEST_RUN_MS : began || runs || !there ? 3000 : 250
+    const waits = now < pressed + most && (!idle() || !began || !there)
+    if (!waits) ended ||= now
+    // once the run has ended React goes on: a button that is drawn does not know its key yet, nor a field its text
+    const draws = began && now < Math.min(changed + QUIET_MS, ended + LONGEST_DRAWING_MS)
+    if (waits || draws) { setTimeout(look, 30); return }
+    changes.disconnect()
+    then()
   }
   setTimeout(look, 30)
 }
+
+const LONGEST_RUN_MS = 10000 // a key that waits for a longer run does then what it does on the page that is there
+const QUIET_MS = 100 // about twice what React took for it on a processor slowed to a quarter
+const LONGEST_DRAWING_MS = 1000 // something else on the page moves
 
 // What a link from another page named stands at the top of the window.
 function openAt(container) {

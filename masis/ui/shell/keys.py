@@ -154,6 +154,7 @@ def page_keys(page: str) -> None:
     """Listen for the keys of a page, and show them on H or ?; to be drawn after the page."""
     case_id = address.value("case")
     about = {"focus": st.session_state.pop(_FOCUS, None), "case": case_id, "page": address.value("page")}
+    about["run"] = uuid.uuid4().hex  # what waits for the page sees that it was drawn again
     about |= {"borrowed": st.session_state.pop(_BORROWED, []), "name": page, "at": st.session_state.pop(_OPEN_AT, "")}
     # the menu's link to the page that is open: it is shown as at first
     _KEYS(
