@@ -28,7 +28,16 @@ from tools.cli_reference import reference
 ME = Actor(name=getpass.getuser())
 ROOT = Path(__file__).resolve().parents[2]
 
-NO_DATABASE = ("bench", "completion", "config check", "config init", "models exam", "models get", "models list", "person")
+NO_DATABASE = (
+    "bench",
+    "completion",
+    "config check",
+    "config init",
+    "models exam",
+    "models get",
+    "models list",
+    "person",
+)
 """Commands that use none."""
 
 NO_JSON = {
