@@ -44,7 +44,8 @@ def who_replied_has_passed_the_exam(demo: Workbench) -> bool:
 
 def test_a_case_stands_wherever_a_case_can_stand(demo: Workbench) -> None:
     facets = demo.cases.facets_for(ADA)
-    elsewhere = {"to_review", "no_answer"}  # in place of others; the demo's systems all answered
+    # in place of others; the demo's systems all answered; copies with a planted fault are made of people's approvals
+    elsewhere = {"to_review", "no_answer", "planted"}
     kinds = {"new", "needs_review", "accepted", "approved", "overridden", "rejected", "escalated", "needs_adjudication"}
     if not who_replied_has_passed_the_exam(demo):
         elsewhere, kinds = elsewhere | {"nothing_found"}, kinds - {"accepted"}
