@@ -183,15 +183,14 @@ WAIVABLE: frozenset[ReviewCode] = frozenset(
         "low_quality",
         "disagreement",
         "judges_disagree",
-        "unscored",
         "nothing_checked",
         "language",
     }
 )
 """Reasons of tier ``not_certified`` that a guarantee may waive: how sure a finished audit is of the original answer.
 
-Figures that the evidence lacks, words that a tagger marks, revisions, audits cut short, answers over a limit or that
-no critic read, conflicting studies and what was drafted from a screening stay with people."""
+Figures that the evidence lacks, words that a tagger marks, revisions, audits cut short, steps without a score, answers
+over a limit or that no critic read, conflicting studies and what was drafted from a screening stay with people."""
 
 
 def coverable(run: Run) -> bool:

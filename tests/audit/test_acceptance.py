@@ -270,6 +270,13 @@ def test_words_that_a_tagger_marks_are_a_reason_to_look_that_accuses_nobody_and_
         acceptance.waive(found, guarantee=1)
 
 
+def test_a_claim_that_nobody_judged_accuses_nobody_and_no_guarantee_waives_it() -> None:
+    found = assessed(claims=(check("unscored", None),))
+    assert [(reason.code, reason.tier) for reason in found.reasons] == [("unscored", "not_certified")]
+    with pytest.raises(ValueError, match="unscored"):
+        acceptance.waive(found, guarantee=1)
+
+
 def test_spot_checks_are_drawn_by_seed_in_the_share_asked_for() -> None:
     drawn = [acceptance.drawn_for_spot_check(f"case-{n}", SETTINGS) for n in range(4000)]
     assert 0.03 < sum(drawn) / len(drawn) < 0.07
