@@ -136,7 +136,7 @@ def test_notices_leave_the_verdicts_in_their_place_and_the_name_is_remembered_by
     found.get_by_role("button", name="Submit").click(delay=40)
     expect(found.get_by_role("status").first).to_contain_text("Choose a verdict first")
     tab.page.evaluate("document.querySelector('[data-testid=stMain]').scrollTo(0, 0)")
-    assert approve.bounding_box() == place
+    until(lambda: approve.bounding_box() == place, tab.page, "the verdicts are in their place")
     found.get_by_label("Your name").fill("Grace")
     found.get_by_label("Your name").press("Enter")
     expect(found.get_by_label("Your name")).to_be_hidden()
@@ -144,7 +144,7 @@ def test_notices_leave_the_verdicts_in_their_place_and_the_name_is_remembered_by
     expect(found.get_by_role("status").first).to_contain_text("Decisions are recorded as Grace")
     tab.settle()
     tab.page.evaluate("document.querySelector('[data-testid=stMain]').scrollTo(0, 0)")
-    assert approve.bounding_box() == place
+    until(lambda: approve.bounding_box() == place, tab.page, "the verdicts are in their place")
     tab.page.reload()
     tab.settle()
     expect(found.get_by_label("Your name")).to_be_hidden()

@@ -15,6 +15,7 @@ from masis.ui.review import decision_form as forms
 from masis.ui.shell.keys import key_map
 from masis.views.answer import shown_answer
 from masis.views.words import DECIDE
+from tests.browser.conftest import until
 from tests.browser.mounting import Mounted
 from tests.cases import case_of
 
@@ -212,16 +213,17 @@ def test_the_correction_is_as_high_as_its_text_with_the_words_of_the_issue_selec
     page.keyboard.type("Later it")
     expect(field).to_have_value(f"{(CASE.answer or '')[:39]}Later it{(CASE.answer or '')[41:]}")
     field.fill("Another line.\n" * 60)
-    height, covered = editor.evaluate("box => [box.offsetHeight, parseFloat(getComputedStyle(box).bottom)]")
-    assert (short < height <= 0.4 * page.evaluate("innerHeight") + 1, covered) == (True, 0)
-    assert field.evaluate("box => box.scrollHeight > box.clientHeight")
+    most = 0.4 * page.evaluate("innerHeight") + 1
+    until(lambda: short < editor.evaluate("box => box.offsetHeight") <= most, page, "it grows, as far as it may")
+    until(lambda: editor.evaluate("box => parseFloat(getComputedStyle(box).bottom) === 0"), page, "it is docked")
+    until(lambda: field.evaluate("box => box.scrollHeight > box.clientHeight"), page, "the text scrolls")
     # once the correction has changed they are looked for in it
     page.evaluate("window.faulty = { start: 4, end: 10 }")
     field.fill(f"At last: {CASE.answer}")
     page.keyboard.press("Escape")
     page.keyboard.press("o")
-    chosen = field.evaluate("box => box.value.slice(box.selectionStart, box.selectionEnd)")
-    assert chosen == f"{CASE.answer}"[4:10]
+    chosen = "box => box.value.slice(box.selectionStart, box.selectionEnd)"
+    until(lambda: field.evaluate(chosen) == f"{CASE.answer}"[4:10], page, "its words are selected")
     field.fill("Nothing of it is left.")
     page.keyboard.press("Escape")
     page.keyboard.press("o")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import urllib.request
@@ -100,7 +101,7 @@ def signed_in(page: Page, served: Served, sub: str) -> None:
     expect(page).to_have_title("Sign in · MASIS Workbench")
     page.get_by_role("link", name="Sign in with the test provider").click(delay=40)
     expect(page.get_by_role("heading", name="Authorize Client")).to_be_visible()
-    assert page.url.startswith(f"{served.provider}/oauth2/authorize?")
+    expect(page).to_have_url(re.compile(re.escape(f"{served.provider}/oauth2/authorize?")))
     for needed in ("response_type=code", "nonce=", "state="):
         assert needed in page.url
     page.get_by_role("button", name=sub, exact=True).click(delay=40)

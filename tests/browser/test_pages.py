@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, expect
 
 from masis.schema.review import Standing
 from masis.services import Workbench, demo_cases
-from tests.browser.conftest import Tab, serving
+from tests.browser.conftest import Tab, serving, until
 from tests.reviewing import ADA, decide, undone
 
 AUDITED = ("strategy-01-fabricated", "docs-02-altered", "medicine-01-unsafe", "finance-05-conflict", "policy-01-clean")
@@ -151,11 +151,13 @@ def test_rows_of_the_queue_are_walked_and_opened_by_keys_and_the_keys_of_a_page_
     expect(page.locator("table.list a[data-open=docs-02-altered]")).to_be_focused()
     page.mouse.move(box["x"] + 5, links.last.bounding_box()["y"] + 5)
     grounds = "rows => rows.map(row => getComputedStyle(row).backgroundColor)"
-    drawn = page.locator("table.list tbody tr").evaluate_all(grounds)
-    assert [drawn.count(each) for each in (drawn[1], drawn[-1])] == [
-        1,
-        6,
-    ]  # the row under the mouse isn't the chosen one
+    rows = page.locator("table.list tbody tr")
+
+    def marks_chosen_and_pointed_apart() -> bool:
+        drawn = rows.evaluate_all(grounds)
+        return [drawn.count(each) for each in (drawn[1], drawn[-1])] == [1, 6]
+
+    until(marks_chosen_and_pointed_apart, page, "the row under the mouse isn't the chosen one")
 
 
 def test_a_search_leads_to_its_first_row_and_the_menu_to_the_queue_as_it_begins(served: str, open_tab: OpenTab) -> None:
@@ -186,7 +188,7 @@ def test_in_a_narrow_window_every_kind_of_entry_is_there_and_one_unfolds_to_what
     page = tab.open("/decisions")
     expect(page.get_by_text("The decision log is intact")).to_be_visible()
     kinds = page.locator(".st-key-log-kind button")
-    assert kinds.count() > 10
+    expect(kinds.nth(10)).to_be_visible()
     for place in range(kinds.count()):
         expect(kinds.nth(place)).to_be_in_viewport(ratio=1)
     page.get_by_role("button", name=re.compile("Show corrected answer")).click(delay=40)

@@ -147,7 +147,7 @@ def test_words_are_labelled_with_the_mouse_marked_edited_and_recorded(server: Re
     expect(form).to_be_hidden()
     mine = found.get_by_role("region", name="Issues you report")
     expect(mine).to_contain_text("“120 metres** long”")
-    assert page.locator(".reported").all_inner_texts() == ["120 metres", " long"]
+    expect(page.locator(".reported")).to_have_text(["120 metres", " long"])
     mark = page.get_by_role("button", name="Reported issue: unsupported, high. Edit")
     expect(mark).to_be_visible()
     expect(page.get_by_role("button", name="Label these words")).to_be_hidden()
@@ -269,6 +269,7 @@ def test_a_report_that_is_being_written_is_there_again_after_a_reload(server: Re
     tab = open_tab(server.base)
     opened(tab, "case-3")
     page = tab.page
+    tab.settle()  # a page that is still being drawn may draw its form anew, without what was typed
     page.keyboard.press("Shift+M")
     form = page.get_by_role("dialog", name="Report an issue of the whole answer")
     form.get_by_role("textbox").fill("It has no answer.")
@@ -316,17 +317,20 @@ def test_pasted_text_is_audited_as_a_new_version(server: ReviewServer, open_tab:
     expect(links).to_have_attribute("href", "https://example.org/bridge")
     assert page.locator("a[href^=javascript]").count() == 0
     page.get_by_label("Text of 1").fill(TEXT)
+    page.get_by_label("Text of 1").blur()
+    tab.settle()  # a press on what the page is just drawing has no effect
     page.get_by_role("button", name="Audit with this text").click(delay=40)
     expect(page).to_have_url(re.compile(r"case=bridge%402|case=bridge@2"), timeout=20_000)
     expect(page.get_by_text("Version 2 of this case: the text of 1 chunk of evidence was pasted.")).to_be_visible()
     expect(page.get_by_text("1 of 2 chunks of evidence has no text")).to_be_visible()
     expect(page.get_by_text("Scores", exact=True)).to_be_visible(timeout=60_000)
+    tab.settle()
     page.get_by_role("button", name="Earlier version").click(delay=40)
     expect(page.get_by_text("A newer version of this case")).to_be_visible(timeout=20_000)
     expect(page.get_by_text("Superseded", exact=True).first).to_be_visible()
     expect(page.get_by_text("decide about that one")).to_be_visible()
-    assert page.get_by_role("button", name="Audit with this text").count() == 0
-    tab.settle()  # a press on what the page is just drawing has no effect
+    expect(page.get_by_role("button", name="Audit with this text")).to_have_count(0)
+    tab.settle()
     page.get_by_role("button", name="Open the newer version").click(delay=40)
     expect(page.get_by_text("Version 2 of this case")).to_be_visible(timeout=20_000)
     tab.assert_clean()

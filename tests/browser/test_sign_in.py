@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import http.client
 import json
+import re
 from collections.abc import Callable, Iterator
 from http.cookies import SimpleCookie
 from typing import NamedTuple
@@ -171,7 +172,7 @@ def decided(page: Page) -> None:
 
 def test_a_decision_carries_the_name_that_was_signed_in_under(served: Served, enter: Callable[[str], Page]) -> None:
     page = enter("Ro")
-    assert "case=bridge-0" in page.url
+    expect(page).to_have_url(re.compile("case=bridge-0"))
     page.get_by_role("button", name="Ro", exact=True).click(delay=40)
     expect(page.get_by_text("Signed in as Ro, reviewer.")).to_be_visible()
     page.keyboard.press("Escape")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.conftest import Tab
+from tests.browser.conftest import Tab, until
 from tools.browser import settle
 
 OpenTab = Callable[..., Tab]
@@ -54,7 +54,7 @@ def a_fabricated_citation_is_found_and_struck_through(tab: Tab) -> None:
     page.get_by_role("radio", name=re.compile("1 · original")).click(delay=40, timeout=LONG_S)
     expect(mark).to_contain_text("[chunk_99]")
     struck = "e => [e, ...e.querySelectorAll('*')].some(x => getComputedStyle(x).textDecorationLine === 'line-through')"
-    assert mark.evaluate(struck)
+    until(lambda: mark.evaluate(struck), page, "a fabricated reference is struck through")
 
 
 def a_pasted_answer_is_audited_and_watched(tab: Tab) -> str:

@@ -247,7 +247,7 @@ function whenDrawn(then, { shows = () => true, runs = false, drawn = () => false
   const look = () => {
     const there = shows(), now = Date.now()
     began ||= drawn()
-    const most = began && !idle() ? LONGEST_RUN_MS : began || runs || !there ? 3000 : 250
+    const most = !there || (began && !idle()) ? LONGEST_RUN_MS : began || runs ? 3000 : 250
     const waits = now < pressed + most && (!idle() || !began || !there)
     if (!waits) ended ||= now
     // once the run has ended React goes on: a button that is drawn does not know its key yet, nor a field its text
