@@ -309,6 +309,12 @@ def test_a_number_that_is_none_is_no_mark(tmp_path: Path) -> None:
     assert check.verdict == "unscored"
 
 
+def test_a_text_that_no_tokenizer_takes_leaves_the_claim_unscored(tmp_path: Path) -> None:
+    folder = save_tagger(tmp_path / "tagger", {"1850": MADE_UP})
+    (check,) = role(folder).verify([Claim(text="It opened \ud800.")], [Evidence(id="1", text=EVIDENCE)])
+    assert check.verdict == "unscored"
+
+
 def test_a_tagger_scores_no_claim_and_a_verifier_tags_no_word(tmp_path: Path) -> None:
     with pytest.raises(StepError, match="confirms no claim"):
         scoring.load(str(save_tagger(tmp_path / "tagger", {"1850": MADE_UP}))).score([(EVIDENCE, "It opened.")])

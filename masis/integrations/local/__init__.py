@@ -1,4 +1,4 @@
-"""Verifier models on this machine, named ``local:PATH_OR_HUB_ID``: entailment models and fact-checkers.
+"""Verifier models on this machine, named ``local:PATH_OR_HUB_ID``: entailment models, fact-checkers, taggers.
 
 What stands in a folder (or in the cache of the Hugging Face hub) is read, never run: no code of a model's repository
 is executed. ONNX files need ``onnxruntime`` and ``tokenizers``, which the project installs; safetensors and PyTorch

@@ -70,7 +70,7 @@ class Labels(NamedTuple):
 
 
 class Marks(NamedTuple):
-    """What a configuration says of its model, as far as forms are told apart by it.
+    """What a configuration says of its model, as far as forms differ in it.
 
     ``called`` holds the last parts of the model's name, of its folder and of the model it was made
     from, in small letters. ``outputs`` are the names of the outputs, ``meanings`` what each means.

@@ -126,8 +126,8 @@ class Encoder:
         """Return the input for passages and an answer, with the answer's tokens; None where it can't be read whole.
 
         Offsets are the tokenizer's own, in characters of the answer, and blanks at either end of a
-        token (byte-level tokens begin with the blank before a word) are left out. The types of the
-        two texts are not told apart: LettuceDetect gives its models ids and a mask.
+        token (byte-level tokens begin with the blank before a word) are left out. Both texts
+        have the same type: LettuceDetect gives its models ids and a mask alone.
         """
         answer = self.without_marks(answer)
         encoded = self.tokenizer.encode(self.without_marks(context), answer)

@@ -100,8 +100,8 @@ class LocalScorer:
         return tuple(TokenScore(token.start, token.end, float(shares[token.place])) for token in tokens)
 
     def count(self, text: str) -> int:
-        """Return how many tokens a text has."""
-        with self.lock:
+        """Return how many tokens a text has. Raises StepError where the tokenizer fails."""
+        with self._failures_named(), self.lock:
             return self.encoder.count(text)
 
     def _logits(self, rows: Sequence[Row]) -> Array:
