@@ -408,7 +408,7 @@ IN_SUPPORT = {
 @each_second_reply
 @ways(IN_SUPPORT)
 def test_a_contradiction_in_the_evidence_of_a_supported_claim_counts(way: Row, again: Again) -> None:
-    goes_to_a_person(audited(beside(way), again), ACCUSED, UNCONFIRMED)
+    goes_to_a_person(audited(beside(way), again), ACCUSED, UNCONFIRMED, "conflicting_evidence")
 
 
 @pytest.mark.parametrize("word", ["unsupported", "partial"])

@@ -234,7 +234,7 @@ function hasButton(key) {
 
 // Calls when the page is drawn that a key leads to. The server takes a moment to begin: what has not begun after a while
 // had nothing to do, unless it `runs` for sure, or what `shows` asks for is not there yet. `drawn` says whether a run has
-// drawn the page since: a slow browser is told of the begin and the end of a run at once, and shows neither.
+// drawn the page since: a slow browser hears of the begin and the end of a run at once, and shows neither.
 function whenDrawn(then, { shows = () => true, runs = false, drawn = () => false } = {}) {
   const app = document.querySelector(STREAMLIT.elements.app)
   const idle = () => app?.dataset[STREAMLIT.state.script] === STREAMLIT.state.idle
