@@ -45,7 +45,7 @@ from tests.llm import canned
 from tests.llm.scripted_asker import MARK, ScriptedAsker
 
 PROMPTS = sorted(file.stem for file in FOLDER.glob("*.md"))
-VERSION_OF_TODAY = "5+e003b406"
+VERSION_OF_TODAY = "5+32853192"
 """Prompts that change get a higher number: results keep the version that made them, and an exam holds for it alone."""
 
 
