@@ -243,7 +243,7 @@ def test_a_lead_adjudicates_by_keys_and_sees_what_was_recorded(open_tab: Callabl
         tab.settle()
         page.keyboard.press("m")
         expect(form.get_by_label("Reason").first).to_be_visible()
-        page.goto(f"{base}/team")
+        tab.open("/team")  # once it is drawn: for a moment the tabs before stand beside those that come
         page.get_by_role("link", name="Trust: agreement in detail").click()  # it opens there, not at the page's top
         expect(page.locator(".st-key-trust-view")).to_be_in_viewport()
         page.wait_for_function("document.querySelector('[data-testid=stMain]').scrollTop > 0")
