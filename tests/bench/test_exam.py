@@ -61,19 +61,14 @@ def deny(reply: dict[str, Any], answer: str, words: str) -> None:
     The one place here that knows the form of a verifier's reply.
     """
     sentences = {row["sentence"]: row["text"] for row in map(json.loads, answer.splitlines())}
-    for claim, verdict in zip(reply["claims"], reply["verdicts"], strict=True):
+    for claim in reply["claims"]:
         if words in sentences[claim["sentence"]]:
-            passage = verdict["evidence"][0] | {"stance": "contradicts", "claim_words": words}
-            verdict |= {
-                "verdict": "contradicted",
-                "evidence": [passage],
-                "reasoning": "It says otherwise.",
-                "support": 0.0,
-            }
+            passage = claim["evidence"][0] | {"stance": "contradicts", "claim_words": words}
+            claim |= {"verdict": "contradicted", "evidence": [passage], "reasoning": "It says otherwise."}
 
 
 def is_a_verifiers(reply: dict[str, Any]) -> bool:
-    return "verdicts" in reply
+    return "claims" in reply
 
 
 def knowing(request: Request) -> Behaviour | None:
@@ -118,8 +113,9 @@ def test_a_model_that_calls_everything_supported_does_not_pass_and_accepts_nothi
     with ModelServer(believing) as server:
         settings = settings_at(server, tmp_path / "exams.jsonl")
         result = taken(settings)
-        assert result.accepted.count == result.confirmed.count == 16 - result.found.count
+        assert result.confirmed.count == 16 - result.found.count
         assert result.found.count <= 1
+        assert result.accepted.count >= 12  # a figure that no chunk has is marked whatever the model says
         assert not result.passed
         assert result.shortfalls[0].startswith("it accepted ")
         ExamResults(settings.exam_results).add(result)

@@ -107,7 +107,7 @@ def test_an_estimate_of_a_long_file_reads_its_beginning(
 @pytest.mark.usefixtures("configured")
 def test_no_audit_begins_that_would_pass_the_limit_on_cost(masis: Masis, tmp_path: Path) -> None:
     file, database = cases(tmp_path, 12), tmp_path / "m.db"
-    result = masis("audit", file, "--db", database, "--model", "here:m", "--max-cost", "0.6", "--concurrency", 1)
+    result = masis("audit", file, "--db", database, "--model", "here:m", "--max-cost", "0.4", "--concurrency", 1)
     finished = sum(each == ["finished"] for each in states(database, 12))
     assert 0 < finished < 12
     assert "The limit of --max-cost was reached" in result.stderr

@@ -8,6 +8,7 @@ import pytest
 
 from masis.errors import BadReply, ProviderFailed, StepError
 from masis.llm.client import schemas
+from masis.llm.roles.prompting import VERSION
 from masis.schema.screening import Abstract, Grade
 from masis.screening.grading.model_grader import GradeReply, ModelGrader
 from tests.llm import canned
@@ -39,7 +40,7 @@ def test_a_reply_becomes_a_grade_whose_words_stand_in_the_abstract() -> None:
     for reason in grade.reasons.values():
         for words in reason.words:
             assert TRIAL.text[words.start : words.end] == words.text
-    assert grade.judged_by.version.startswith("grader/3+")
+    assert grade.judged_by.version.startswith(f"grader/{VERSION}+")
 
 
 @pytest.mark.spec("AESOP-PRIORS", "AESOP-RCT-FAIR")

@@ -134,6 +134,7 @@ CALLS: dict[str, Call] = {
     "screenings.search_further": lambda desk, who: desk.screenings.search_further(who, "s"),
     "reassessment.run": lambda desk, who: desk.reassessment.run(who, apply=True),
     "planted.counts": lambda desk, who: desk.planted.counts(who),
+    "exams.start": lambda desk, who: desk.exams.start(who, "nobody:nothing"),
     "planted.plant": lambda desk, who: desk.planted.plant(who, 1),
     "planted.withdraw": lambda desk, who: desk.planted.withdraw(who),
     "trust.fit": lambda desk, who: desk.trust.fit(who),
