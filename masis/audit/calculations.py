@@ -129,7 +129,8 @@ _COMPUTES = re.compile(
     r"""\d\s*[%)]?[^\W\d_]{0,12}           # a number, with its unit
         \s*[-+*/×÷−–:x]\s*
         [^\W\d_$€£]{0,3}\s*[($€£]?\s*\d   # another
-      | \d\s+(?:of|plus|minus|times)\s+\d""",
+      | \d\s*%?\s+(?:of|plus|minus|times)\s+\d
+      | \d\s*[^\W\d_]{1,12}\s*=\s*\d          # 2000 ms = 2 s""",
     re.VERBOSE,
 )
 
@@ -179,11 +180,10 @@ def _values(written: str) -> tuple[float, ...]:
 def _equal(computed: _Side, other: _Side, within: float) -> bool:
     """Return whether two sides agree, but for the rounding that the written number shows; per cent counts as share."""
     step = max(other.step, computed.step if not computed.operands else 0.0) * 1.001 + 1e-9 * abs(other.value)
-    readings = (other.value, other.value / 100, other.value * 100)
-    scale = (1.0, 0.01, 100.0)
+    # a share may be written in per cent, and "2.86 - 1.9 = 0.96 million" names the scale once
     return any(
-        abs(computed.value - value) <= max(step * factor, within * abs(value))
-        for value, factor in zip(readings, scale, strict=True)
+        abs(computed.value - other.value * factor) <= max(step * factor, within * abs(other.value * factor))
+        for factor in (1.0, 0.01, 100.0, 1e-3, 1e-6, 1e-9)
     )
 
 

@@ -122,6 +122,11 @@ AbsentFigures = Callable[[Sequence[Claim], Sequence[Evidence]], Sequence[tuple[A
 """For each claim the figures in it that the evidence doesn't have."""
 
 
+def in_digits(figures: Sequence[AbsentFigure]) -> tuple[AbsentFigure, ...]:
+    """Return the figures that are written in digits."""
+    return tuple(figure for figure in figures if any(map(str.isdigit, figure.claim_text)))
+
+
 class _Part(NamedTuple):
     """What one of the calls that go side by side gives."""
 
@@ -203,14 +208,19 @@ class ModelVerifier:
         return found, Checked(self._with_figures(checks, evidence), missing)
 
     def _with_figures(self, checks: Sequence[ClaimCheck], evidence: Sequence[Evidence]) -> tuple[ClaimCheck, ...]:
-        """Return the checks; a figure of a supported claim that no chunk has is marked unless it was calculated."""
+        """Return the checks; a figure of a supported claim that no chunk has is marked unless it was calculated.
+
+        Numbers in words are left out: "twelve years old" says in other words what a chunk says of an age.
+        """
         if self.absent_figures is None:
             return tuple(checks)
         plain = [check for check in checks if check.verdict == "supported" and not computes(check.steps)]
         found = self.absent_figures([check.claim for check in plain], evidence) if plain else ()
         marked = dict(zip([check.claim for check in plain], found, strict=True))
         return tuple(
-            check.model_copy(update={"figures": figures}) if (figures := marked.get(check.claim)) else check
+            check.model_copy(update={"figures": figures})
+            if (figures := in_digits(marked.get(check.claim, ())))
+            else check
             for check in checks
         )
 
