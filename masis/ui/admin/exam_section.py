@@ -99,6 +99,8 @@ def _show_result(standing: ExamStanding) -> None:
         return
     if standing.result is None:
         st.caption("The last result of these models, which doesn't count here:")
+    if not result.passed:
+        st.caption("Every answer that they judge waits for a person. Another model may pass.")
     st.table(_figures(result), border="horizontal", alt="Result of the exam")
     with st.expander("By kind of answer, and what the result holds for"):
         st.table(_kinds(result), border="horizontal", alt="Result of the exam by kind of answer")
