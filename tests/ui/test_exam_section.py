@@ -1,0 +1,73 @@
+"""The exam on the pages: taken from Settings, and said wherever a model is named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from masis.errors import NotAllowed
+from masis.services import Workbench, exams
+from masis.services.access import Access
+from masis.services.background import BackgroundTasks
+from masis.services.exams import ExamUnderWay
+from tests.reviewing import ADA
+from tests.ui.conftest import AUDITED, open_page, texts
+from tests.waiting import until
+
+
+@pytest.fixture(autouse=True)
+def _own_exams(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    monkeypatch.setattr(exams, "_UNDER_WAY", BackgroundTasks[ExamUnderWay]())
+
+
+@pytest.mark.apptest
+def test_the_exam_is_taken_from_the_page_of_settings_and_its_result_is_shown(audited_workbench: Workbench) -> None:
+    app = open_page("settings")
+    assert "offline passed the exam on " in texts(app)
+    assert "asks no language model and costs nothing" in texts(app)
+    app.button(key="exam-start").click().run()
+    until(lambda: (exam := audited_workbench.exams.latest()) is not None and exam.over, "the exam")
+    app.run()
+    assert not app.exception
+    assert (exam := audited_workbench.exams.latest()) is not None
+    assert exam.result is not None
+    assert exam.result.taken_at == audited_workbench.exams.standing().result.taken_at  # type: ignore[union-attr]
+    shown = "\n".join(table.value.to_string() for table in app.table)
+    assert "Faulty answers accepted" in shown
+    assert "0% to 21%" in shown
+
+
+@pytest.mark.apptest
+def test_a_model_that_cannot_be_asked_says_what_to_do(audited_workbench: Workbench) -> None:
+    app = open_page("settings")
+    app.selectbox(key="exam-model").select("Another model").run()
+    app.text_input(key="exam-model-name").input("openai:gpt-4o").run()
+    assert "This model can't take the exam." in " ".join(each.value for each in app.warning)
+    assert "Set OPENAI_API_KEY" in texts(app)
+    assert not [button for button in app.button if button.key == "exam-start"]
+
+
+@pytest.mark.apptest
+def test_new_audit_says_how_the_models_stand(audited_workbench: Workbench) -> None:
+    app = open_page("new")
+    assert "passed the exam on " in texts(app)
+
+
+@pytest.mark.apptest
+def test_the_page_of_a_case_says_how_who_judged_stands(audited_workbench: Workbench) -> None:
+    app = open_page("review", case=AUDITED[0])
+    assert "Passed the exam on " in texts(app)
+
+
+@pytest.mark.apptest
+def test_trust_says_how_an_auditor_stands(audited_workbench: Workbench) -> None:
+    assert "It passed the exam on " in texts(open_page("trust", view="guarantee"))
+
+
+def test_only_who_may_configure_starts_an_exam(tmp_path: Path) -> None:
+    workbench = Workbench.open(tmp_path / "masis.db", access=Access(sign_in=True))
+    with pytest.raises(NotAllowed):
+        workbench.exams.start(ADA)
+    workbench.close()
