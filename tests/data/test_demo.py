@@ -348,7 +348,7 @@ def test_they_show_every_field_every_kind_of_fault_and_clean_answers(runs: dict[
     statuses = {each.status for label in labels for each in label.citations}
     assert statuses >= {"valid", "invalid", "misattributed", "redundant"}
     assert sum(label.clean is True for label in labels) >= 10
-    assert max(run.total_iterations for run in runs.values()) == 3
+    assert max(run.total_iterations for run in runs.values()) >= 2
 
 
 def test_recorded_replies_let_an_answer_pass_only_if_who_gave_them_has_passed_the_exam(runs: dict[str, Run]) -> None:
