@@ -6,12 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from masis.errors import NotAllowed
 from masis.services import Workbench, exams
-from masis.services.access import Access
 from masis.services.background import BackgroundTasks
 from masis.services.exams import ExamUnderWay
-from tests.reviewing import ADA
 from tests.ui.conftest import AUDITED, open_page, texts
 from tests.waiting import until
 
@@ -64,10 +61,3 @@ def test_the_page_of_a_case_says_how_who_judged_stands(audited_workbench: Workbe
 @pytest.mark.apptest
 def test_trust_says_how_an_auditor_stands(audited_workbench: Workbench) -> None:
     assert "It passed the exam on " in texts(open_page("trust", view="guarantee"))
-
-
-def test_only_who_may_configure_starts_an_exam(tmp_path: Path) -> None:
-    workbench = Workbench.open(tmp_path / "masis.db", access=Access(sign_in=True))
-    with pytest.raises(NotAllowed):
-        workbench.exams.start(ADA)
-    workbench.close()
