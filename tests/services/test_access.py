@@ -142,7 +142,6 @@ CALLS: dict[str, Call] = {
     "trust.apply": lambda desk, who: desk.trust.apply(who),
     "trust.end": lambda desk, who: desk.trust.end(who, "no longer needed"),
     "retention.purge": lambda desk, who: desk.retention.purge(who, rule_of(0), how="page"),
-    "exams.start": lambda desk, who: desk.exams.start(who, "openai:gpt-4o"),
     "use_settings": lambda desk, who: desk.use_settings(who, Settings(max_iterations=1)),
 }
 

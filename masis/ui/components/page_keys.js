@@ -188,6 +188,7 @@ class PageKeys {
     const field = document.querySelector(selector)
     if (field) {
       field.focus()
+      this.keepsFocus(selector)
       const next = new AbortController()
       field.addEventListener("beforeinput", typed => { if (typed.data === event.key) typed.preventDefault() }, { once: true, signal: next.signal })
       window.addEventListener("keydown", () => next.abort(), { once: true, capture: true })
@@ -202,16 +203,32 @@ class PageKeys {
       typed.push(pressed.key)
     }
     window.addEventListener("keydown", hold, { capture: true, signal: waiting.signal })
-    const until = Date.now() + 3000
+    const until = Date.now() + LONGEST_RUN_MS
     const look = () => {
       const drawn = document.querySelector(selector)
       if (!drawn && Date.now() < until) { setTimeout(look, 30); return }
       waiting.abort()
       this.fills = false
       drawn?.focus()
+      if (drawn) this.keepsFocus(selector)
       if (drawn) for (const each of typed) document.execCommand("insertText", false, this.usual(drawn, each)?.textContent.trim() ?? each)
     }
     setTimeout(look)
+  }
+
+  // A run that was under way may draw a field anew that a key has just led into, and the focus would be lost with the old
+  // one: it goes into the new one, until the next key or a pointer says where it belongs.
+  keepsFocus(selector) {
+    const acted = new AbortController()
+    for (const each of ["keydown", "pointerdown"]) window.addEventListener(each, () => acted.abort(), { capture: true, signal: acted.signal })
+    const until = Date.now() + 3000
+    const look = () => {
+      if (acted.signal.aborted) return
+      if (document.activeElement === document.body) document.querySelector(selector)?.focus()
+      if (Date.now() < until) setTimeout(look, 50)
+      else acted.abort()
+    }
+    setTimeout(look, 50)
   }
 
   help() {
