@@ -121,7 +121,7 @@ def test_a_limit_on_cost_holds_whatever_the_optimiser(optimizer: str) -> None:
         session = compiling.Session(plan(optimizer, max_cost=0.03), settings)
         with pytest.raises(compiling.Stopped, match="limit"):
             compiling.compiled(session, parts_of())
-        assert 0.018 <= (session.usage.cost_usd or 0) <= 0.042  # what was under way is finished
+        assert 0.018 <= (session.usage.cost_usd or 0) <= 0.045  # what was under way is finished
 
 
 def test_a_limit_on_cost_needs_a_price(server: ModelServer) -> None:

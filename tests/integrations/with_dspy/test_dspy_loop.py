@@ -47,7 +47,7 @@ def test_calls_of_any_dspy_lm_are_recorded_too(server: ModelServer) -> None:
         ("reviser", "openai/foreign", 1),
         ("critic", "openai/foreign", 2),
     ]
-    assert all(call.prompt_tokens > 500 and call.completion_tokens > 50 for call in run.calls)
+    assert all(call.prompt_tokens > 500 and call.completion_tokens > 30 for call in run.calls)
 
 
 def test_the_limit_of_iterations_is_heeded_and_checked() -> None:
