@@ -387,15 +387,17 @@ def _go_on(context: _PanelContext, form: _Form, recording: _Recording, entry: Lo
     form.done.append(recording.token)
     form.renew()
     planted = context.workbench.cases.open_for(actor(), context.case_id).planted
-    form.recording = None
-    if planted is not None:  # the page stays: what was planted stands beside the words, and can't be undone
+    if planted is not None:
+        # the page stays: what was planted stands beside the words, and can't be undone
         form.message = _Message(f"{words}. {revealed_words(planted)} Next (N)", "calm")
         st.session_state.pop(_PREVIOUS, None)
+        form.recording = None
         return
     form.message = _Message(f"{words}. Undo (U) · Next (N)", "good")
     st.session_state[_PREVIOUS] = _Previous(entry.id, context.case_id, f"{words} of {context.case_id}")
     if recording.advance:
         _next_waiting(context, form, skip=False, done=words)
+    form.recording = None  # last: a run that another ends before this goes on from here
 
 
 def _doubts(context: _PanelContext, fields: FormFields) -> list[str]:
